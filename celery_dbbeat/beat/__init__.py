@@ -1,0 +1,1 @@
+"""The beat process: one replica of as many as you like."""

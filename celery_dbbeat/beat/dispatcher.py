@@ -1,0 +1,214 @@
+"""From due cursors to messages that are known to be sent.
+
+One batch is one transaction and one publication:
+
+    begin ─ mark the batch before as sent ─ claim ─ plan ─ record ─ commit ─ publish ─┐
+      ▲                                                                              │
+      └──────────────────────── until nothing is due ────────────────────────────────┘
+
+Die before the commit, and the cursors are still due: the next claim takes them. Die after it, and
+the ticks stand there as `recorded`: any replica sends them again under the same ids. Die after
+publishing and before marking, and a tick is sent twice under one id. A tick is never recorded
+twice, because its cursor is locked from claim to commit, and its key is its identity.
+
+What could not be published because the broker went away is kept and published first when it is
+back; should this process die meanwhile, the others find it recorded and not sent.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from celery_dbbeat.beat.publisher import Outcome, Publisher
+from celery_dbbeat.clock import monotonic
+from celery_dbbeat.errors import BrokerUnavailable
+from celery_dbbeat.failpoints import hit
+from celery_dbbeat.rules.plan import Plan, plan, still_wanted
+from celery_dbbeat.settings import Settings
+from celery_dbbeat.store import cursors, schedules, ticks
+from celery_dbbeat.store.cursors import Due, Holding, Outgoing, Outlook
+from celery_dbbeat.store.database import Database, Transaction
+from celery_dbbeat.store.schedules import Ending
+
+logger = logging.getLogger(__name__)
+
+_SMALLEST_BATCH = 10
+
+
+class Dispatcher:
+    """Sends what is due."""
+
+    def __init__(
+        self, database: Database, publisher: Publisher, settings: Settings, replica: str
+    ) -> None:
+        """Nothing is touched here."""
+        self._database = database
+        self._publisher = publisher
+        self._replica = replica
+        self._hedge = timedelta(seconds=settings.hedge_after)
+        self._lease_ttl = timedelta(seconds=settings.lease_ttl)
+        # Planning holds row locks, and publishing must be over well before others hedge.
+        self._patience = settings.hedge_after / 4
+        # What a replica is late by when it steps in for another one.
+        self._prompt = timedelta(seconds=min(3 * settings.hedge_after, settings.lease_ttl))
+        self._limit = self._batch_size = settings.batch_size
+        self._unmarked: list[Outgoing] = []
+        self._unsent: list[Outgoing] = []
+
+    def run(self, holding: Holding, seconds: float) -> tuple[Outlook | None, bool]:
+        """Send what is due, for so many seconds at the most.
+
+        Returns when there is something to do next, None for at once; and whether anything was taken
+        in another replica's stead.
+        """
+        stop_at = monotonic() + seconds
+        hedged = False
+        self._publish_unsent()
+        while True:
+            due, outgoing, outlook = self._claim(holding)
+            if not due:
+                return outlook, hedged
+            hedged = hedged or any(one.epoch is None for one in due)
+            self._publish(outgoing)
+            if monotonic() > stop_at:
+                return None, hedged
+
+    def recover(self) -> int:
+        """Send what other replicas recorded and did not; says how many ticks it took over."""
+        with self._database.transaction() as transaction:
+            adopted = ticks.adopt_unsent(
+                transaction,
+                self._replica,
+                self._lease_ttl,
+                self._limit,
+                own_too=not self._unsent and not self._unmarked,
+            )
+        if adopted.now is not None:
+            logger.warning(
+                "sending %d ticks again that were not known to be sent", len(adopted.outgoing)
+            )
+            self._publish_wanted(adopted.outgoing, adopted.now)
+            self._mark()
+        return len(adopted.outgoing)
+
+    def finish(self) -> None:
+        """Mark what was published, before this replica leaves."""
+        self._mark()
+
+    def _claim(self, holding: Holding) -> tuple[list[Due], list[Outgoing], Outlook | None]:
+        with self._database.transaction() as transaction:
+            hit("before_mark")
+            if self._unmarked:
+                ticks.mark_sent(transaction, self._unmarked)
+            hit("before_claim")
+            now, due = cursors.claim(transaction, holding, self._hedge, self._limit)
+            hit("after_claim")
+            outlook, outgoing = None, []
+            if now is None:
+                outlook = cursors.outlook(transaction, holding, self._replica, self._lease_ttl)
+            elif due:
+                outgoing = self._record(transaction, due, now)
+        self._unmarked = []
+        hit("after_mark")
+        hit("after_record")
+        return due, outgoing, outlook
+
+    def _record(
+        self, transaction: Transaction, due: Sequence[Due], now: datetime
+    ) -> list[Outgoing]:
+        planned = self._plan(due, now)
+        hit("after_plan")
+        outgoing = cursors.record(transaction, planned, self._replica)
+        endings = [
+            Ending(one.schedule, decided.ends, decided.reason or "")
+            for one, decided in planned
+            if decided.ends is not None
+        ]
+        if endings:
+            self._end(transaction, endings)
+        return outgoing
+
+    def _plan(self, due: Sequence[Due], now: datetime) -> list[tuple[Due, Plan]]:
+        """Plan for a while; what is left stays due."""
+        stop_at = monotonic() + self._patience
+        planned = []
+        for one in due:
+            planned.append((one, plan(one.schedule, one.cursor, now, self._prompt)))
+            if monotonic() > stop_at:
+                break
+        return planned
+
+    def _end(self, transaction: Transaction, endings: Sequence[Ending]) -> None:
+        ended = schedules.end(transaction, endings)
+        held = [one.schedule.id for one in endings if one.schedule.id not in ended]
+        if held:
+            cursors.revisit(transaction, held)
+        for one in endings:
+            if one.schedule.id in ended and one.state == "invalid":
+                logger.error("schedule %s is invalid: %s", one.schedule.name, one.reason)
+
+    def _publish_unsent(self) -> None:
+        if self._unsent:
+            now = self._database.now()
+            unsent, self._unsent = self._unsent, []
+            self._publish_wanted(unsent, now)
+
+    def _publish_wanted(self, outgoing: Sequence[Outgoing], now: datetime) -> None:
+        """Publish what is not too late by now; the rest gets its reason."""
+        wanted, late = [], {}
+        for one in outgoing:
+            if still_wanted(one.schedule, one.tick, now):
+                wanted.append(one)
+            else:
+                grace = one.schedule.misfire_grace
+                late[one] = f"not known to be sent within misfire_grace {grace}"
+        if late:
+            ticks.give_up(self._database, late)
+        self._publish(wanted)
+
+    def _publish(self, outgoing: Sequence[Outgoing]) -> None:
+        if not outgoing:
+            return
+        hit("before_publish")
+        started_at = monotonic()
+        outcome = self._publisher.publish(outgoing)
+        hit("after_publish")
+        self._pace(len(outcome.sent), monotonic() - started_at)
+        self._unmarked.extend(outcome.sent)
+        self._unsent.extend(outcome.unsent)
+        self._settle(outcome)
+
+    def _pace(self, sent: int, seconds: float) -> None:
+        """Keep batches so small that publishing one is over well before others hedge."""
+        if sent and seconds > 0:
+            fits = int(sent / seconds * self._patience)
+            self._limit = max(_SMALLEST_BATCH, min(self._batch_size, fits))
+
+    def _settle(self, outcome: Outcome) -> None:
+        for one, reason in outcome.refused.items():
+            # It stays recorded, and is tried again after a lease's time.
+            logger.warning(
+                "tick %s of schedule %s was not taken: %s",
+                one.tick.task_id,
+                one.schedule.name,
+                reason,
+            )
+        if outcome.impossible:
+            with self._database.transaction() as transaction:
+                ticks.give_up(transaction, outcome.impossible)
+                self._end(
+                    transaction,
+                    [
+                        Ending(one.schedule, "invalid", reason)
+                        for one, reason in outcome.impossible.items()
+                    ],
+                )
+        if outcome.broken is not None:
+            raise BrokerUnavailable(
+                f"the broker went away, {len(outcome.unsent)} ticks wait for it: {outcome.broken}"
+            ) from outcome.broken
+
+    def _mark(self) -> None:
+        if self._unmarked:
+            ticks.mark_sent(self._database, self._unmarked)
+            self._unmarked = []

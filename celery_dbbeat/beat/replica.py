@@ -1,0 +1,198 @@
+"""One replica: a pass over everything there is to do, then a wait for the next thing.
+
+A pass never raises for a database or broker that is away: it says so, waits a little longer each
+time, and tries again. The wait ends at the next due time by the database's clock, at a
+notification, or when a lease is to be renewed, whichever comes first.
+"""
+
+import logging
+import os
+import socket
+import uuid
+from datetime import timedelta
+
+from celery import Celery
+
+import celery_dbbeat
+from celery_dbbeat.beat.dispatcher import Dispatcher
+from celery_dbbeat.beat.leadership import Leadership
+from celery_dbbeat.beat.listener import Listener
+from celery_dbbeat.beat.publisher import Publisher
+from celery_dbbeat.clock import DatabaseClock, monotonic
+from celery_dbbeat.errors import BrokerUnavailable, DatabaseUnavailable, DbbeatError
+from celery_dbbeat.settings import Settings
+from celery_dbbeat.store import housekeeping, leases, migrate, schedules
+from celery_dbbeat.store.cursors import Outlook
+from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.schedules import CodeSchedule
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY = 1.0
+_GREETING_TAKES = 0.2
+_LONGEST_PASS = 0.5
+_KEEP_HOUSE_EVERY = 3600.0
+_LONGEST_BACK_OFF = 2.0
+
+
+class Replica:
+    """Everything a beat process does, but for being a Celery scheduler."""
+
+    def __init__(self, app: Celery, settings: Settings, code: dict[str, CodeSchedule]) -> None:
+        """Touch nothing yet: the first pass connects."""
+        hostname, pid = socket.gethostname(), os.getpid()
+        self.id = f"{hostname}:{pid}:{uuid.uuid4().hex[:8]}"
+        me = leases.Replica(self.id, hostname, pid, celery_dbbeat.__version__)
+        self._settings = settings
+        self._code = code
+        self._database = Database(
+            settings.url, settings.schema, settings.database_timeout, max(settings.hedge_after, 1.0)
+        )
+        self._listener = Listener(
+            settings.listen_url or settings.url, settings.database_timeout, self.id
+        )
+        self._publisher = Publisher(app, settings.broker_timeout)
+        self._dispatcher = Dispatcher(self._database, self._publisher, settings, self.id)
+        self._leadership = Leadership(self._database, settings, me)
+        self._clock = DatabaseClock()
+        self._channel: str | None = None
+        self._outlook: Outlook | None = None
+        self._led = False
+        self._failures = 0
+        self._look_at = float("-inf")
+        self._keep_house_at = float("-inf")
+        self._closed = False
+
+    def step(self) -> float:
+        """Do all there is to do now; returns how many seconds there is nothing to do."""
+        try:
+            return self._step()
+        except DatabaseUnavailable as error:
+            self._leadership.lose()
+            return self._back_off(f"the database cannot be reached: {error}")
+        except DbbeatError as error:
+            return self._back_off(str(error))
+        except Exception:
+            # Nothing that goes wrong in one pass may end the replica: the next starts afresh.
+            logger.exception("a pass failed in a way that nobody foresaw")
+            self._database.close()
+            self._publisher.close()
+            return self._back_off("a pass failed")
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless something is heard before."""
+        heard = self._listener.wait(seconds)
+        if heard:
+            self._look_at = float("-inf")
+        if heard & {"lease", "lost"}:
+            self._leadership.hurry()
+
+    def close(self) -> None:
+        """Hand over and let go; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._channel is not None:
+                self._dispatcher.finish()
+                self._leadership.leave(self._channel)
+        except DbbeatError as error:
+            logger.warning("could not hand over, the others will notice by themselves: %s", error)
+        finally:
+            self._listener.close()
+            self._database.close()
+            self._publisher.close()
+
+    def _step(self) -> float:
+        channel = self._prepare()
+        if self._listener.open(channel):
+            leases.tell(self._database, channel, self.id)
+            # Heard before anything is claimed: who dies from here on is known to be gone at once.
+            self.wait(_GREETING_TAKES)
+        ready = self._broker_ready()
+        kept = self._leadership.keep(
+            channel, ready=ready is None, listener_pid=self._listener.server_pid
+        )
+        if ready is not None:
+            raise ready
+        if self._leadership.leads:
+            self._lead()
+        self._led = self._leadership.leads
+        if kept or self._is_time():
+            self._dispatch()
+        self._failures = 0
+        return self._seconds_of_rest()
+
+    def _prepare(self) -> str:
+        """Check the tables at first contact; returns the channel of their notifications."""
+        if self._channel is None:
+            if self._settings.auto_migrate:
+                migrate.migrate(self._settings.url, self._settings.schema)
+            migrate.check(self._database)
+            home = self._database.run("home_schema").one()["name"]
+            self._channel = f"dbbeat_{home}"
+        return self._channel
+
+    def _broker_ready(self) -> BrokerUnavailable | None:
+        try:
+            self._publisher.ensure()
+        except BrokerUnavailable as error:
+            return error
+        return None
+
+    def _lead(self) -> None:
+        """What only one replica should do: sync the app's own entries, and keep house."""
+        if not self._led:
+            with self._database.transaction() as transaction:
+                synced = schedules.sync_code(transaction, self._code)
+            for name in synced.taken:
+                logger.error("beat_schedule entry %r is left out: people own that name", name)
+            if synced.written or synced.removed:
+                logger.info(
+                    "beat_schedule synced: %d written, %d removed",
+                    len(synced.written),
+                    len(synced.removed),
+                )
+        if monotonic() >= self._keep_house_at:
+            self._keep_house_at = monotonic() + _KEEP_HOUSE_EVERY
+            try:
+                housekeeping.keep(self._database)
+            except DbbeatError as error:
+                # Dispatching does not need it: ticks without a partition go to the default one.
+                logger.error("housekeeping failed, the next try is in an hour: %s", error)  # noqa: TRY400 - no fault of ours
+
+    def _is_time(self) -> bool:
+        return self._seconds_of_rest() <= 0 or monotonic() >= self._look_at
+
+    def _dispatch(self) -> None:
+        outlook, hedged = self._dispatcher.run(self._leadership.holding, _LONGEST_PASS)
+        if outlook is not None and outlook.unsent_since is not None and self._dispatcher.recover():
+            outlook = None  # there may be more: look again at once
+        if hedged:
+            self._leadership.hurry()
+        if outlook is not None:
+            self._clock.observe(outlook.now)
+        self._outlook = outlook
+        self._look_at = monotonic() + (
+            self._settings.lease_ttl if self._listener.works else _LOOK_EVERY
+        )
+
+    def _seconds_of_rest(self) -> float:
+        outlook, hedge = self._outlook, self._settings.hedge_after
+        if outlook is None:
+            return 0.0
+        rest = [self._leadership.seconds_until_renewal, self._look_at - monotonic()]
+        if outlook.held_due is not None:
+            rest.append(self._clock.seconds_until(outlook.held_due))
+        if outlook.any_due is not None:
+            rest.append(self._clock.seconds_until(outlook.any_due + timedelta(seconds=hedge)))
+        if outlook.unsent_since is not None:
+            rest.append(hedge)
+        return max(0.0, min(rest))
+
+    def _back_off(self, trouble: str) -> float:
+        self._outlook = None
+        self._failures += 1
+        seconds = min(_LONGEST_BACK_OFF, 0.1 * 2.0 ** min(self._failures - 1, 10))
+        logger.error("%s; trying again in %.1f s", trouble, seconds)
+        return seconds

@@ -1,0 +1,1 @@
+"""The decisions, pure: triggers, schedules, ticks and the plan. No I/O, no clock."""

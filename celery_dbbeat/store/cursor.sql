@@ -1,0 +1,68 @@
+-- name: claim_due
+-- Takes due cursors for this transaction; others skip them until it ends. Without the lease on its
+-- shard a cursor is taken only when overdue by the hedge. A schedule that changed between the
+-- snapshot and the lock comes back with `stale`: its cursor is newer than what was read of it.
+WITH due AS MATERIALIZED (
+    SELECT * FROM dbbeat_cursor
+    WHERE due_at <= now() - %(at_least)s
+      AND (%(all_shards)s OR shard = ANY(%(shards)s) OR due_at <= now() - %(hedge)s)
+    ORDER BY due_at
+    LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+)
+SELECT now() AS now, due.schedule_id, due.shard, due.nominal_at, due.due_at, due.replan_from,
+       due.held_at, due.runs, s.id IS NULL AS stale, s.version, s.name, s.task, s.kind, s.expression,
+       s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
+       s.misfire_grace, s.jitter, s.start_at, s.end_at, s.max_runs
+FROM due LEFT JOIN dbbeat_schedule s ON s.id = due.schedule_id AND s.version = due.version
+ORDER BY due.due_at;
+
+-- name: mend_cursors
+-- For stale ones: nothing to do if the schedule just changed, its trigger has set the cursor right.
+-- Where triggers were bypassed, this does their work.
+WITH orphans AS (
+    DELETE FROM dbbeat_cursor c WHERE c.schedule_id = ANY(%(schedule_ids)s)
+       AND NOT EXISTS (SELECT FROM dbbeat_schedule s WHERE s.id = c.schedule_id)
+)
+UPDATE dbbeat_cursor c
+SET version = s.version, replan_from = now(), due_at = CASE WHEN s.state = 'active' THEN now() END
+FROM dbbeat_schedule s
+WHERE c.schedule_id = ANY(%(schedule_ids)s) AND s.id = c.schedule_id AND s.version <> c.version;
+
+-- name: record
+-- Ticks and cursors in one statement: from its commit the ticks will be sent, whoever dies.
+-- Returns the ticks that are new; one that was there before is somebody's already.
+WITH moved AS (
+    UPDATE dbbeat_cursor c
+    SET nominal_at = p.nominal_at, due_at = p.due_at, replan_from = p.replan_from,
+        held_at = p.held_at, runs = p.runs
+    FROM unnest(%(schedule_ids)b::uuid[], %(next_nominals)b::timestamptz[], %(next_dues)b::timestamptz[],
+                %(replans)b::timestamptz[], %(helds)b::timestamptz[], %(runs)b::bigint[])
+         AS p (schedule_id, nominal_at, due_at, replan_from, held_at, runs)
+    WHERE c.schedule_id = p.schedule_id
+)
+INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, kind, due_at, replica, epoch)
+SELECT schedule_id, nominal_at, task_id, 'recorded', kind, due_at, %(replica)s, epoch
+FROM unnest(%(tick_schedules)b::uuid[], %(tick_nominals)b::timestamptz[], %(task_ids)b::uuid[],
+            %(tick_kinds)b::text[], %(tick_dues)b::timestamptz[], %(tick_epochs)b::bigint[])
+     AS t (schedule_id, nominal_at, task_id, kind, due_at, epoch)
+ON CONFLICT DO NOTHING
+RETURNING task_id;
+
+-- name: revisit
+-- A schedule that was to end while somebody held its row: look again in a second.
+UPDATE dbbeat_cursor
+SET due_at = now() + interval '1 second', replan_from = coalesce(replan_from, now())
+WHERE schedule_id = ANY(%(schedule_ids)s);
+
+-- name: next_due
+-- When there is something to do next: for the shards held, for any shard, and the oldest tick that
+-- another replica recorded and has not sent, or this one for a lease's time.
+SELECT clock_timestamp() AS now,
+       (SELECT due_at FROM dbbeat_cursor
+        WHERE %(any_shards)s AND due_at IS NOT NULL AND (%(all_shards)s OR shard = ANY(%(shards)s))
+        ORDER BY due_at LIMIT 1) AS held_due,
+       (SELECT due_at FROM dbbeat_cursor WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1) AS any_due,
+       (SELECT claimed_at FROM dbbeat_tick WHERE state = 'recorded'
+           AND (replica <> %(replica)s OR claimed_at < now() - %(lease_ttl)s)
+        ORDER BY claimed_at LIMIT 1) AS unsent_since;

@@ -1,0 +1,39 @@
+"""From rows to values, where more than one table's statements need it."""
+
+from datetime import datetime, timezone
+from typing import Any
+
+from celery_dbbeat.rules.schedule import Schedule
+
+UTC = timezone.utc
+
+
+def utc(instant: datetime | None) -> datetime | None:
+    """The same instant in UTC: the driver gives it in the session's time zone."""
+    return None if instant is None else instant.astimezone(UTC)
+
+
+def plain(text: str) -> str:
+    """What Postgres can store of a text that came from anywhere, at a readable length."""
+    return text.encode(errors="replace").decode().replace("\0", "")[:2000]
+
+
+def schedule_of(row: dict[str, Any]) -> Schedule:
+    """The schedule that a joined row holds."""
+    return Schedule(
+        id=row["schedule_id"],
+        version=row["version"],
+        name=row["name"],
+        task=row["task"],
+        kind=row["kind"],
+        expression=row["expression"],
+        timezone=row["timezone"],
+        args=row["args"],
+        kwargs=row["kwargs"],
+        options=row["options"],
+        misfire_grace=row["misfire_grace"],
+        jitter=row["jitter"],
+        start_at=utc(row["start_at"]),
+        end_at=utc(row["end_at"]),
+        max_runs=row["max_runs"],
+    )

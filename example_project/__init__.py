@@ -1,0 +1,1 @@
+"""Invoices and reports: a small application whose periodic tasks celery-dbbeat schedules."""

@@ -1,0 +1,31 @@
+"""Run the migrations, once, however many machines ask for it at the same time.
+
+Everything happens in one transaction that first takes an advisory lock of that transaction: the
+second machine waits, then finds nothing left to do. No session state, so a pooler in transaction
+mode is fine.
+"""
+
+from alembic import context
+from sqlalchemy import Connection, text
+
+VERSION_TABLE = "dbbeat_alembic_version"
+LOCK = 0x_DBBEA7
+
+
+def run(connection: Connection, schema: str | None) -> None:
+    """Upgrade or downgrade inside the transaction that the caller began."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    if schema:
+        connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
+        connection.execute(text(f'SET LOCAL search_path = "{schema}"'))
+    context.configure(
+        connection=connection,
+        version_table=VERSION_TABLE,
+        version_table_schema=schema,
+        transactional_ddl=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+run(context.config.attributes["connection"], context.config.attributes["schema"])

