@@ -60,7 +60,7 @@ class Leadership:
         self._renew_at = float("-inf")
 
     def keep(self, channel: str, *, ready: bool, listener_pid: int | None) -> bool:
-        """Renew, take or give back leases, when it is time to; says whether it did."""
+        """Renew, take or give back leases, when it is time to; says whether that changed any."""
         if self._said == (ready, listener_pid) and self.seconds_until_renewal > 0:
             return False
         # Timed from before the question: nobody else can hold it while it is believed here.
@@ -75,10 +75,9 @@ class Leadership:
         elif len(held) < standing.share:
             missing = standing.share - len(held)
             held += leases.acquire(self._database, self._me.id, self._ttl, missing)
-        self._hold(held)
         self._said = (ready, listener_pid)
         self._renew_at = asked_at + self._renew_every
-        return True
+        return self._hold(held)
 
     def lose(self) -> None:
         """Believe in nothing until the database answers again."""
@@ -90,7 +89,7 @@ class Leadership:
         leases.leave(self._database, self._me.id, channel)
         self._hold(())
 
-    def _hold(self, held: tuple[Lease, ...]) -> None:
+    def _hold(self, held: tuple[Lease, ...]) -> bool:
         before = {(lease.slot, lease.epoch) for lease in self._leases}
         after = {(lease.slot, lease.epoch) for lease in held}
         for slot, epoch in sorted(after - before):
@@ -100,3 +99,4 @@ class Leadership:
         if before != after:
             self.holding = leases.holding(held)
         self._leases = held
+        return before != after

@@ -110,7 +110,7 @@ class Replica:
             # Heard before anything is claimed: who dies from here on is known to be gone at once.
             self.wait(_GREETING_TAKES)
         ready = self._broker_ready()
-        kept = self._leadership.keep(
+        changed = self._leadership.keep(
             channel, ready=ready is None, listener_pid=self._listener.server_pid
         )
         if ready is not None:
@@ -118,7 +118,7 @@ class Replica:
         if self._leadership.leads:
             self._lead()
         self._led = self._leadership.leads
-        if kept or self._is_time():
+        if changed or self._is_time():
             self._dispatch()
         self._failures = 0
         return self._seconds_of_rest()

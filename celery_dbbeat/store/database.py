@@ -2,7 +2,7 @@
 
 - Every statement has a deadline on this side, so that a cut network or a server that accepts and
   never answers costs a time-out, not a hang.
-- A transaction sets its limits on the server with SET LOCAL: a replica that is stopped in the
+- A transaction sets its limits on the server for itself alone: a replica that is stopped in the
   middle of one loses its row locks after `idle_timeout`, and a pooler in transaction mode is
   fine.
 - Whatever goes wrong with the connection, it is dropped and DatabaseUnavailable is raised; the
@@ -203,11 +203,17 @@ def connect(arguments: Mapping[str, Any], timeout: float) -> DeadlineConnection:
 
 def _begin(timeout: float, idle_timeout: float) -> str:
     limit, idle = round(timeout * 1000), round(idle_timeout * 1000)
-    return (
-        f"BEGIN; SET LOCAL statement_timeout = {limit}; SET LOCAL lock_timeout = {limit};"
-        f" SET LOCAL idle_in_transaction_session_timeout = {idle};"
+    local = {
+        "statement_timeout": limit,
+        "lock_timeout": limit,
+        "idle_in_transaction_session_timeout": idle,
         # The claim must walk the index on due_at and look schedules up one by one, whatever
         # stale statistics make the planner believe.
-        " SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;"
-        " SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
-    )
+        "enable_seqscan": "off",
+        "enable_hashjoin": "off",
+        "enable_mergejoin": "off",
+        "jit": "off",
+    }
+    # SET LOCAL for all of them in one statement.
+    calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in local.items())
+    return f"BEGIN; SELECT {calls}"

@@ -1,0 +1,62 @@
+"""What a replica asks of Postgres when there is nothing to do."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from celery_dbbeat.beat.replica import Replica
+from celery_dbbeat.clock import monotonic
+from celery_dbbeat.settings import Settings
+from celery_dbbeat.store.database import DeadlineConnection
+from tests.beat.conftest import MakeApp
+from tests.support.services import psycopg_url
+
+LEASE_TTL = 1.0
+#: Less than one a second with the default lease of 10 s: what is asked goes with the lease's time.
+ALLOWED_A_LEASE = 9
+
+
+@pytest.fixture
+def replica(make_app: MakeApp, database_url: str, redis_url: str) -> Iterator[Replica]:
+    settings = Settings.read({"dbbeat_url": database_url, "dbbeat_lease_ttl": LEASE_TTL}, {})
+    replica = Replica(make_app(redis_url), settings, {})
+    yield replica
+    replica.close()
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every statement that is run from now on; BEGIN and COMMIT count, too."""
+    seen: list[str] = []
+    execute = DeadlineConnection.execute
+
+    def counted(self: DeadlineConnection, query: str, *args: object, **kwargs: object) -> object:
+        seen.extend(query.split("; ") if query.startswith("BEGIN") else [query])
+        return execute(self, query, *args, **kwargs)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(DeadlineConnection, "execute", counted)
+    return seen
+
+
+def run_for(replica: Replica, seconds: float) -> None:
+    end = monotonic() + seconds
+    while (left := end - monotonic()) > 0:
+        replica.wait(min(left, replica.step()))
+
+
+def test_it_is_less_than_one_statement_a_second(
+    replica: Replica, database_url: str, statements: list[str]
+) -> None:
+    with psycopg.connect(psycopg_url(database_url), autocommit=True) as person:
+        person.execute(
+            "INSERT INTO dbbeat_schedule (name, task, kind, expression)"
+            " VALUES ('yearly', 'work', 'cron', '0 0 29 2 *')"
+        )
+    run_for(replica, LEASE_TTL)
+    assert statements, "the replica has to have started"
+    statements.clear()
+    leases = 3
+    run_for(replica, leases * LEASE_TTL)
+    # One renewal more or less may fall into the time that is watched.
+    assert 0 < len(statements) <= (leases + 1) * ALLOWED_A_LEASE, statements
