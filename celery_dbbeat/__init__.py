@@ -2,16 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from celery_dbbeat.release import __version__ as __version__
 
 if TYPE_CHECKING:
+    from celery_dbbeat.api import Schedules
     from celery_dbbeat.beat.scheduler import DatabaseScheduler
     from celery_dbbeat.configure import setup
+    from celery_dbbeat.worker.current import current_tick
+    from celery_dbbeat.worker.once import once
 
-__all__ = ["DatabaseScheduler", "setup"]
+__all__ = ["DatabaseScheduler", "Schedules", "current_tick", "once", "setup"]
 
 _HOMES = {
     "DatabaseScheduler": "celery_dbbeat.beat.scheduler",
+    "Schedules": "celery_dbbeat.api",
+    "current_tick": "celery_dbbeat.worker.current",
+    "once": "celery_dbbeat.worker.once",
     "setup": "celery_dbbeat.configure",
 }
 

@@ -7,9 +7,14 @@ stepped while beat runs, changes nothing.
 """
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 monotonic = time.monotonic
+
+
+def worker_now() -> datetime:
+    """What a worker's own clock shows: to tell how far off an instant is that it made itself."""
+    return datetime.now(timezone.utc)
 
 
 class DatabaseClock:

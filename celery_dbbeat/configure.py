@@ -1,12 +1,17 @@
-"""One call that makes an app use this scheduler."""
+"""One call that makes an app use this scheduler, and its workers the guard."""
+
+from typing import Any
 
 from celery import Celery
+from celery.signals import worker_process_init, worker_process_shutdown
 
 SCHEDULER = "celery_dbbeat:DatabaseScheduler"
+# By name: only workers import it.
+_STEP = "celery_dbbeat.worker.install:GuardStep"
 
 
 def setup(app: Celery, url: str | None = None) -> None:
-    """Make `celery beat` of this app use the database scheduler.
+    """Make `celery beat` of this app use the database scheduler, and its workers run a tick once.
 
     >>> app = Celery("shop", broker="redis://localhost")
     >>> setup(app, "postgresql+psycopg://shop@localhost/shop")
@@ -14,5 +19,26 @@ def setup(app: Celery, url: str | None = None) -> None:
     `url` is where the schedules live; without it, `dbbeat_url` or DBBEAT_URL says.
     """
     app.conf.beat_scheduler = SCHEDULER
+    app.conf.dbbeat_guard = True
     if url is not None:
         app.conf.dbbeat_url = url
+    app.steps["consumer"].add(_STEP)
+    _guard_pool_processes(app)
+
+
+def _guard_pool_processes(app: Celery) -> None:
+    guards = []
+
+    def begin(**_: Any) -> None:
+        # In a pool process, so that nobody else needs what is imported here.
+        from celery_dbbeat.worker.install import guard_process
+
+        guards.append(guard_process(app))
+
+    def end(**_: Any) -> None:
+        for guard in guards:
+            guard.flush()
+
+    name = f"celery-dbbeat {id(app)}"
+    worker_process_init.connect(begin, weak=False, dispatch_uid=name)
+    worker_process_shutdown.connect(end, weak=False, dispatch_uid=name)

@@ -4,13 +4,19 @@ DbbeatError
 ├── SettingsError          a setting has a value that is not allowed
 ├── ScheduleError          a schedule cannot be used as it is written
 │   └── TriggerError       its *when* cannot be understood, or never comes
+├── NotFound               no schedule has that name, or no dead tick that id
 ├── SchemaError            the tables are missing, older or newer than this code
 ├── DatabaseUnavailable    Postgres cannot be reached, or did not answer in time
 ├── BrokerUnavailable      the broker cannot be reached, or did not answer in time
+├── OnceError              `once` cannot be used like that
+├── StaleRun               this run lost its tick to another; what it did is rolled back
+├── AlreadyDone            the effect of this tick is there already; what was done again is not
 └── EmbeddedError          the embedded Postgres cannot be started
 
 Each message says what was wrong, with which value, and what is allowed.
 """
+
+from celery.exceptions import Ignore
 
 
 class DbbeatError(Exception):
@@ -29,6 +35,10 @@ class TriggerError(ScheduleError):
     """The *when* of a schedule cannot be understood, or never comes."""
 
 
+class NotFound(DbbeatError, LookupError):
+    """No schedule has that name, or no dead tick that task id."""
+
+
 class SchemaError(DbbeatError):
     """The tables are missing, older or newer than this code."""
 
@@ -43,3 +53,15 @@ class BrokerUnavailable(DbbeatError):
 
 class EmbeddedError(DbbeatError):
     """The embedded Postgres cannot be started."""
+
+
+class OnceError(DbbeatError):
+    """`once` cannot be used like that."""
+
+
+class StaleRun(DbbeatError, Ignore):
+    """A run that lost its tick to another: what it did is rolled back, no result is stored."""
+
+
+class AlreadyDone(DbbeatError, Ignore):
+    """The effect of this tick is there already: what was done again is rolled back."""

@@ -24,7 +24,7 @@ _FORM = re.compile(
     r"(?P<name>\w+)=(?P<action>kill|stop|raise|sleep:[0-9]+(?:\.[0-9]+)?)(?:@(?P<nth>[1-9][0-9]*))?"
 )
 
-#: Every step between claim and mark, in the order in which a batch meets them.
+#: Every step of beat between claim and mark, in the order in which a batch meets them.
 NAMES = (
     "before_claim",
     "after_claim",
@@ -36,6 +36,10 @@ NAMES = (
     "before_mark",
     "after_mark",
 )
+
+
+#: The steps of a run in a worker; `effect` is between what a task writes and its commit.
+IN_A_RUN = ("before_take", "after_take", "before_effect", "after_effect", "after_finish")
 
 
 class FailpointReached(DbbeatError):
@@ -56,10 +60,10 @@ def _act(name: str, action: str) -> None:
 
 def _parse_one(text: str) -> tuple[str, Callable[[], None]]:
     match = _FORM.fullmatch(text.strip())
-    if match is None or match["name"] not in NAMES:
+    if match is None or match["name"] not in NAMES + IN_A_RUN:
         raise SettingsError(
             f"{VARIABLE} has {text!r}; allowed is NAME=kill|stop|raise|sleep:SECONDS[@NTH] "
-            f"with NAME one of {', '.join(NAMES)}"
+            f"with NAME one of {', '.join(NAMES + IN_A_RUN)}"
         )
     name, action = match["name"], match["action"]
     wanted, seen = int(match["nth"] or 0), 0

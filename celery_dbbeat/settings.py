@@ -52,6 +52,16 @@ class Settings:
     listen_url: str | None = None
     #: Whether beat brings the tables up to date by itself at start.
     auto_migrate: bool = False
+    #: Whether workers take ids before they run a tick; `celery_dbbeat.setup` sets it.
+    guard: bool = False
+    #: How long a worker has a tick without renewing that; it does while the task runs.
+    run_lease: float = 60.0
+    #: How often a tick is begun before it is dead, unless its schedule says otherwise.
+    max_attempts: int = 3
+    #: How long after sending a tick that no worker took is looked for.
+    resend_after: float = 30.0
+    #: How long ticks and runs are kept.
+    retention: timedelta = timedelta(days=90)
 
     @classmethod
     def read(cls, conf: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> "Settings":
@@ -156,6 +166,20 @@ def _seconds(low: float, high: float) -> Callable[[str, object], float]:
     return read
 
 
+def _days(low: int, high: int) -> Callable[[str, object], timedelta]:
+    def read(name: str, raw: object) -> timedelta:
+        allowed = f"a number of days from {low} to {high}, or a timedelta"
+        try:
+            days = raw if isinstance(raw, timedelta) else timedelta(days=float(str(raw)))
+        except (ValueError, OverflowError):
+            raise _refuse(name, raw, allowed) from None
+        if not timedelta(days=low) <= days <= timedelta(days=high):
+            raise _refuse(name, raw, allowed)
+        return days
+
+    return read
+
+
 def _whole(low: int, high: int) -> Callable[[str, object], int]:
     def read(name: str, raw: object) -> int:
         allowed = f"a whole number from {low} to {high}"
@@ -197,4 +221,9 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "broker_timeout": _seconds(0.1, 600),
     "listen_url": _url,
     "auto_migrate": _flag,
+    "guard": _flag,
+    "run_lease": _seconds(1, 86_400),
+    "max_attempts": _whole(1, 100),
+    "resend_after": _seconds(1, 86_400),
+    "retention": _days(1, 36_500),
 }

@@ -9,10 +9,12 @@ from alembic import context
 from sqlalchemy import Connection, text
 
 VERSION_TABLE = "dbbeat_alembic_version"
+# Of a database that only holds effects, and so only the table of runs.
+DEDUP_VERSION_TABLE = "dbbeat_dedup_alembic_version"
 LOCK = 0x_DBBEA7
 
 
-def run(connection: Connection, schema: str | None) -> None:
+def run(connection: Connection, schema: str | None, version_table: str) -> None:
     """Upgrade or downgrade inside the transaction that the caller began."""
     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     if schema:
@@ -20,7 +22,7 @@ def run(connection: Connection, schema: str | None) -> None:
         connection.execute(text(f'SET LOCAL search_path = "{schema}"'))
     context.configure(
         connection=connection,
-        version_table=VERSION_TABLE,
+        version_table=version_table,
         version_table_schema=schema,
         transactional_ddl=True,
     )
@@ -28,4 +30,9 @@ def run(connection: Connection, schema: str | None) -> None:
         context.run_migrations()
 
 
-run(context.config.attributes["connection"], context.config.attributes["schema"])
+given = context.config.attributes
+run(
+    given["connection"],
+    given["schema"],
+    DEDUP_VERSION_TABLE if given.get("dedup_only") else VERSION_TABLE,
+)

@@ -29,9 +29,12 @@ _ONE_AT_A_TIME = threading.Lock()
 
 def _config() -> Config:
     config = Config()
-    place = next(place for place in _PLACES if (place / "env.py").exists())
-    config.set_main_option("script_location", str(place).replace("%", "%%"))
+    config.set_main_option("script_location", str(_place()).replace("%", "%%"))
     return config
+
+
+def _place() -> Path:
+    return next(place for place in _PLACES if (place / "env.py").exists())
 
 
 def head() -> str:
@@ -46,15 +49,25 @@ def _known(version: str) -> bool:
     )
 
 
-def migrate(url: str, schema: str | None = None) -> str:
-    """Make or upgrade the tables; safe on several machines at once. Returns the version."""
+def migrate(url: str, schema: str | None = None, *, dedup_only: bool = False) -> str:
+    """Make or upgrade the tables; safe on several machines at once. Returns the version.
+
+    `dedup_only` is for a database that holds effects but no schedules: just the table of runs.
+    """
     engine = create_engine(url, poolclass=NullPool, connect_args={"prepare_threshold": None})
     with _ONE_AT_A_TIME, driver_error(), engine.begin() as connection:
         config = _config()
         config.attributes["connection"] = connection
         config.attributes["schema"] = schema
+        config.attributes["dedup_only"] = dedup_only
         alembic.command.upgrade(config, "head")
     return head()
+
+
+def roles(schema: str | None) -> str:
+    """The SQL that makes roles with the least rights, for the tables in this schema."""
+    text = (_place() / "roles.sql").read_text()
+    return f'SET search_path = "{schema}";\n\n{text}' if schema else text
 
 
 def check(database: Database) -> None:

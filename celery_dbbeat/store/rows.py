@@ -1,5 +1,6 @@
 """From rows to values, where more than one table's statements need it."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,9 +14,23 @@ def utc(instant: datetime | None) -> datetime | None:
     return None if instant is None else instant.astimezone(UTC)
 
 
-def plain(text: str) -> str:
+def plain(text: str, length: int = 2000) -> str:
     """What Postgres can store of a text that came from anywhere, at a readable length."""
-    return text.encode(errors="replace").decode().replace("\0", "")[:2000]
+    return text.encode(errors="replace").decode().replace("\0", "")[:length]
+
+
+def tick_keys(
+    rows: Sequence[Mapping[str, Any]], nominal_at: str = "nominal_at"
+) -> dict[str, object]:
+    """The keys of ticks as statements take them, and the days in which they lie."""
+    nominals = [row[nominal_at] for row in rows]
+    return {
+        "schedule_ids": [row["schedule_id"] for row in rows],
+        "nominals": nominals,
+        "task_ids": [row["task_id"] for row in rows],
+        "first": min(nominals),
+        "last": max(nominals),
+    }
 
 
 def schedule_of(row: dict[str, Any]) -> Schedule:
@@ -36,4 +51,5 @@ def schedule_of(row: dict[str, Any]) -> Schedule:
         start_at=utc(row["start_at"]),
         end_at=utc(row["end_at"]),
         max_runs=row["max_runs"],
+        overlap=row["overlap"],
     )

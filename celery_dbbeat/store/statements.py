@@ -11,7 +11,8 @@ from pathlib import Path
 
 _BLOCK = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _OURS = re.compile(
-    r"\bdbbeat_(?:schedule|cursor|tick|lease|replica|alembic_version|make_partitions)\b"
+    r"\bdbbeat_(?:schedule|cursor|tick|dedup|worker|lease|replica"
+    r"|alembic_version|make_partitions|retire|replay)\b"
 )
 
 

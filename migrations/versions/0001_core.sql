@@ -250,7 +250,8 @@ CREATE TRIGGER dbbeat_schedule_truncated AFTER TRUNCATE ON dbbeat_schedule
 -- rows in the default partition takes them over. Attaching, unlike CREATE … PARTITION OF, lets
 -- readers and writers of the other partitions go on. Of two at once the second waits, and finds them
 -- made; who writes to the default partition waits, so that nothing slips in behind the move.
-CREATE FUNCTION dbbeat_make_partitions(days integer) RETURNS integer LANGUAGE plpgsql
+-- (OR REPLACE: a database that only held effects has this function already.)
+CREATE OR REPLACE FUNCTION dbbeat_make_partitions(days integer) RETURNS integer LANGUAGE plpgsql
     SET search_path FROM CURRENT AS $$
 DECLARE
     today date := (now() AT TIME ZONE 'UTC')::date;
