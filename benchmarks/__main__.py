@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import burst, failover, idle, seen, steady
+from benchmarks import burst, failover, guard, idle, seen, steady
 from benchmarks.report import Report, machine
 from benchmarks.servers import Servers
 
@@ -16,6 +16,7 @@ CASES: dict[str, tuple[Callable[[Servers, int], Report], int]] = {
     "seen": (seen.run, 20),
     "failover": (failover.run, 5),
     "steady": (steady.run, 10_000),
+    "guard": (guard.run, 10_000),
 }
 
 
@@ -26,7 +27,9 @@ def main() -> int:
         "case", nargs="*", choices=[*CASES, []], help=f"of {', '.join(CASES)}; all if none is named"
     )
     parser.add_argument(
-        "--size", type=int, help="schedules (burst, idle, steady) or repetitions (seen, failover)"
+        "--size",
+        type=int,
+        help="schedules (burst, idle, steady), ticks (guard) or repetitions (seen, failover)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     given = parser.parse_args()

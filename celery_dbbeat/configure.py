@@ -3,7 +3,7 @@
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init, worker_process_shutdown
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 
 SCHEDULER = "celery_dbbeat:DatabaseScheduler"
 # By name: only workers import it.
@@ -29,6 +29,12 @@ def setup(app: Celery, url: str | None = None) -> None:
 def _guard_pool_processes(app: Celery) -> None:
     guards = []
 
+    def prepare(**_: Any) -> None:
+        # Before the pool forks: what an embedded Postgres is started for is inherited.
+        from celery_dbbeat.worker.install import settings_of
+
+        settings_of(app)
+
     def begin(**_: Any) -> None:
         # In a pool process, so that nobody else needs what is imported here.
         from celery_dbbeat.worker.install import guard_process
@@ -37,8 +43,9 @@ def _guard_pool_processes(app: Celery) -> None:
 
     def end(**_: Any) -> None:
         for guard in guards:
-            guard.flush()
+            guard.close()
 
     name = f"celery-dbbeat {id(app)}"
+    worker_init.connect(prepare, weak=False, dispatch_uid=name)
     worker_process_init.connect(begin, weak=False, dispatch_uid=name)
     worker_process_shutdown.connect(end, weak=False, dispatch_uid=name)

@@ -1,7 +1,15 @@
 -- name: take
--- Takes a task id for this run, in one statement and so for one run alone. There being a row already,
--- it is taken only where Celery's own retry goes on, where whoever has it lost it, or where it was
--- sent again on purpose after it failed. No row comes back: it is somebody's, or done.
+-- Takes a task id that nobody had: the usual case, by a statement that is cheap to plan.
+INSERT INTO dbbeat_dedup (task_id, nominal_at, schedule, status, attempt, retries, worker, lease_until)
+VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, 'running', %(attempt)s, %(retries)s, %(worker)s,
+        now() + %(lease)s)
+ON CONFLICT DO NOTHING
+RETURNING attempt;
+
+-- name: take_over
+-- Takes a task id that somebody may have had, in one statement and so for one run alone: where
+-- Celery's own retry goes on, where whoever has it lost it, or where it was sent again on purpose
+-- after it failed. No row comes back: it is somebody's, or done.
 INSERT INTO dbbeat_dedup AS d (task_id, nominal_at, schedule, status, attempt, retries, worker, lease_until)
 VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, 'running', %(attempt)s, %(retries)s, %(worker)s,
         now() + %(lease)s)
@@ -75,3 +83,13 @@ RETURNING started_at < now() AS was_there;
 -- What is known of the tick where its effect is to be.
 SELECT status, attempt FROM dbbeat_dedup
 WHERE task_id = CAST(%(task_id)s AS uuid) AND nominal_at = CAST(%(nominal_at)s AS timestamptz);
+
+-- name: revoke_run
+-- Somebody revoked the task: a run that was terminated has failed, and so has a tick that no worker
+-- had taken. A run of it that goes on elsewhere is left alone.
+INSERT INTO dbbeat_dedup AS d (task_id, nominal_at, schedule, status, attempt, worker, lease_until, ended_at, result, error)
+VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, 'failed', %(attempt)s, %(worker)s, now(),
+        clock_timestamp(), 'REVOKED', %(error)s)
+ON CONFLICT (task_id, nominal_at) DO UPDATE
+SET status = 'failed', ended_at = clock_timestamp(), result = 'REVOKED', error = excluded.error
+WHERE %(terminated)s AND d.status = 'running';

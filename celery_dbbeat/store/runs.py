@@ -43,9 +43,10 @@ class Ending:
 
 def take(database: Database, wanted: Run, lease: timedelta) -> Run | None:
     """Take the tick; returns the run with its attempt, or None when it is somebody's or done."""
-    rows = database.run(
-        "take", **wanted.key(), schedule=wanted.schedule, worker=wanted.worker, lease=lease
-    ).all
+    given = {"schedule": wanted.schedule, "worker": wanted.worker, "lease": lease, **wanted.key()}
+    first = wanted.attempt == 1 and wanted.retries == 0
+    rows = database.run("take", **given).all if first else []
+    rows = rows or database.run("take_over", **given).all
     return replace(wanted, attempt=rows[0]["attempt"]) if rows else None
 
 
@@ -84,3 +85,18 @@ def is_done(database: Database, run: Run) -> bool:
     """Whether an effect of this tick is committed."""
     rows = database.run("run_status", task_id=run.task_id, nominal_at=run.nominal_at).all
     return bool(rows) and rows[0]["status"] == "done"
+
+
+def revoke(database: Database, run: Run, *, terminated: bool) -> None:
+    """Say that somebody revoked this tick, and whether its task was terminated for that."""
+    error = "somebody revoked it" + (" while it ran" if terminated else " before it was run")
+    database.run(
+        "revoke_run",
+        task_id=run.task_id,
+        nominal_at=run.nominal_at,
+        schedule=run.schedule,
+        attempt=run.attempt,
+        worker=run.worker,
+        error=error,
+        terminated=terminated,
+    )

@@ -34,6 +34,11 @@ class Connections:
             finally:
                 self._idle.append(database)
 
+    def close(self) -> None:
+        """Close what is idle; the next use connects again."""
+        while self._idle:
+            self._idle.pop().close()
+
     def _start_afresh(self) -> None:
         self._process = os.getpid()
         self._idle: list[Database] = []

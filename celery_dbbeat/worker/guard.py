@@ -81,9 +81,10 @@ class Guard:
         guarded.is_guarded = True  # type: ignore[attr-defined]
         return guarded
 
-    def flush(self) -> None:
-        """Write down what is not yet: the process is about to end."""
+    def close(self) -> None:
+        """Write down what is not yet, and hang up: the process is about to end."""
         self._renewer.flush()
+        self._connections.close()
 
     def _run(self, tick: CurrentTick, request: dict[str, Any], trace: Callable[[], Any]) -> Any:
         worker = f"{request.get('hostname') or 'unknown'}/{os.getpid()}"

@@ -4,11 +4,13 @@ import functools
 from typing import Any
 
 from celery import Celery, bootsteps
+from celery.signals import task_revoked
 from celery.worker.consumer.tasks import Tasks
 
 from celery_dbbeat import embedded
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.worker.announcer import Announcer
+from celery_dbbeat.worker.current import read_tick, run_of
 from celery_dbbeat.worker.guard import Guard
 
 
@@ -51,10 +53,18 @@ class GuardStep(bootsteps.StartStopStep):
                 settings_of(app), parent.hostname, lambda: list(app.amqp.queues.consume_from)
             )
             self._announcer.start()
+            task_revoked.connect(self._on_revoked)
+
+    def _on_revoked(self, *, request: Any, terminated: bool, expired: bool, **_: Any) -> None:
+        headers = getattr(request, "headers", None) or {}
+        tick = None if expired else read_tick(str(request.id), headers.get("dbbeat"))
+        if tick is not None and self._announcer is not None:
+            run = run_of(tick, request.retries or 0, str(request.hostname))
+            self._announcer.revoked(run, terminated=terminated)
 
     def shutdown(self, parent: Any) -> None:  # noqa: ARG002 - as Celery calls it
         """Say goodbye to beat."""
         if self._announcer is not None:
             self._announcer.stop()
         if self._guard is not None:
-            self._guard.flush()
+            self._guard.close()

@@ -65,7 +65,7 @@ class Fleet(Cluster):
         copies: int = 1,
         attempt: int = 1,
         number: int | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> UUID:
         """Publish the message of a tick, as beat would, so many times; returns its id."""
         self._sent += number is None
@@ -93,7 +93,7 @@ class Fleet(Cluster):
 
     def add(
         self, name: str, task: str, *, every: str = "86400", attempts: int | None = None,
-        on_failure: str = "dead", **kwargs: Any,
+        on_failure: str = "dead", **kwargs: object,
     ) -> UUID:  # fmt: skip
         """Insert a schedule; without `every` it does not come due by itself."""
         row = self.tables.rows(
@@ -116,13 +116,14 @@ class Fleet(Cluster):
     def wait_for_status(self, identity: UUID, status: str, timeout: float = 20) -> dict[str, Any]:
         """Wait until the run of a tick has this status; returns it."""
 
-        def reached() -> dict[str, Any] | None:
+        def reached() -> dict[str, Any]:
             run = self.run_of(identity)
-            return run if run and run["status"] == status else None
+            return run if run and run["status"] == status else {}
 
-        return wait_until(
-            reached, timeout, lambda: f"{status}: {self.run_of(identity)}\n{self.worker_logs()}"
-        )
+        def found() -> str:
+            return f"{status}: {self.run_of(identity)}\n{self.worker_logs()}"
+
+        return wait_until(reached, timeout, found)
 
     def wait_until_consumed(self, timeout: float = 20) -> None:
         """Wait until no message waits in the queue."""

@@ -150,7 +150,7 @@ def test_a_frozen_worker_loses_its_tick_and_is_stale_when_it_wakes(fleet: Fleet,
 
     def stale() -> bool:
         row = fleet.run_of(identity)
-        return bool(row) and [one["status"] for one in row["earlier"]] == ["stale"]
+        return row is not None and [one["status"] for one in row["earlier"]] == ["stale"]
 
     wait_until(stale, 20, lambda: f"{fleet.run_of(identity)}\n{fleet.worker_logs()}")
     # Without `once` nothing can take back what the first one did when it woke.
@@ -165,3 +165,26 @@ def test_a_worker_says_which_queues_it_guards_until_it_ends(fleet: Fleet) -> Non
     worker.send(signal.SIGTERM, only_leader=True)
     assert worker.wait() == 0
     assert fleet.tables.rows(queues) == []
+
+
+def test_what_somebody_terminates_has_failed_and_does_not_come_back(
+    fleet: Fleet, redis_url: str
+) -> None:
+    fleet.start_worker("-c", "1", pool="prefork")
+    identity = fleet.send("plain", seconds=60)
+    fleet.wait_for_status(identity, "running")
+    control = fleet.run("control", "terminate", "SIGKILL", str(identity))
+    control.wait()
+    run = fleet.wait_for_status(identity, "failed")
+    assert (run["result"], run["error"]) == ("REVOKED", "somebody revoked it while it ran")
+
+
+def test_what_somebody_revokes_before_it_is_run_has_failed(fleet: Fleet) -> None:
+    worker = fleet.start_worker("-c", "1", pool="prefork")
+    busy = fleet.send("plain", seconds=2)
+    fleet.wait_for_status(busy, "running")
+    identity = fleet.send("plain")
+    fleet.run("control", "revoke", str(identity)).wait()
+    worker.wait_for("Discarding revoked task")
+    run = fleet.wait_for_status(identity, "failed")
+    assert (run["error"], fleet.effects(identity)) == ("somebody revoked it before it was run", 0)

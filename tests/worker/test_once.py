@@ -99,7 +99,7 @@ def psycopg_autocommit_place(url: str) -> Place:
     return place
 
 
-def _write(place: Any, what: str) -> None:
+def _write(place: Any, what: str) -> None:  # noqa: ANN401 - whatever has execute()
     place.execute(text("INSERT INTO effect VALUES (:what)"), {"what": what})
 
 
@@ -119,19 +119,17 @@ def place(request: pytest.FixtureRequest, database_url: str) -> Place:
 
 
 def test_effect_and_done_are_committed_together(desk: Desk, place: Place) -> None:
-    task_id, seen = uuid4(), []
+    task_id = uuid4()
 
     def task() -> None:
         with place() as (target, write), once(target) as tick:
             write("bill")
-            seen.append((tick, desk.run_of(task_id), desk.effects()))
+            assert tick is not None
+            assert (tick.schedule, tick.nominal, tick.task_id) == ("nightly", NOMINAL, str(task_id))
+            assert (desk.run_of(task_id)["status"], desk.effects()) == ("running", [])
 
     assert desk.deliver(task, task_id)[0] == "SUCCESS"
-    tick, before, effects = seen[0]
-    assert (tick.schedule, tick.nominal, tick.task_id) == ("nightly", NOMINAL, str(task_id))
-    assert (before["status"], effects) == ("running", [])
     run = desk.run_of(task_id)
-    assert run is not None
     assert (run["status"], run["result"], desk.effects()) == ("done", "SUCCESS", ["bill"])
 
 
@@ -145,7 +143,6 @@ def test_an_error_in_the_block_leaves_neither(desk: Desk, place: Place) -> None:
 
     assert desk.deliver(task, task_id)[0] == "FAILURE"
     run = desk.run_of(task_id)
-    assert run is not None
     assert (run["status"], desk.effects()) == ("failed", [])
 
 
@@ -161,7 +158,6 @@ def test_a_late_finisher_rolls_back_and_is_stale(desk: Desk, place: Place) -> No
     assert state == "IGNORED"
     assert isinstance(error, StaleRun)
     run = desk.run_of(task_id)
-    assert run is not None
     assert (run["status"], run["worker"], desk.effects()) == ("running", "another", [])
     assert [one["status"] for one in run["earlier"]] == ["stale"]
 
@@ -213,7 +209,6 @@ def test_a_second_time_after_it_is_done_is_refused(desk: Desk, place: Place) -> 
     assert state == "FAILURE"
     assert isinstance(error, OnceError)
     run = desk.run_of(task_id)
-    assert run is not None
     # The effect is there, so the tick is done, whatever the task did afterwards.
     assert (run["status"], run["result"], desk.effects()) == ("done", "FAILURE", ["first"])
 
@@ -224,7 +219,7 @@ def test_a_second_time_after_it_was_rolled_back_is_fine(desk: Desk, place: Place
             try:
                 with once(target):
                     write("first")
-                    raise LookupError
+                    raise LookupError  # noqa: TRY301 - as a task's own code would
             except LookupError:
                 with once(target):
                     write("second")
@@ -251,7 +246,6 @@ def test_an_aborted_transaction_leaves_neither(desk: Desk, place: Place) -> None
 
     assert desk.deliver(task, task_id)[0] == "FAILURE"
     run = desk.run_of(task_id)
-    assert run is not None
     assert (run["status"] != "done", desk.effects()) == (True, [])
 
 
@@ -261,7 +255,7 @@ def test_outside_of_a_tick_it_is_a_transaction_and_no_more(desk: Desk, place: Pl
             write("by hand")
         assert tick is None
         assert current_tick() is None
-        with pytest.raises(LookupError), once(target):
+        with pytest.raises(LookupError), once(target):  # noqa: PT012 - the block is the subject
             write("never")
             raise LookupError
     assert desk.effects() == ["by hand"]
@@ -282,7 +276,6 @@ def test_a_block_that_commits_by_itself_is_told_so(
     assert state == "FAILURE"
     assert "leave the commit" in str(error)
     run = desk.run_of(task_id)
-    assert run is not None
     assert run["status"] == "failed"
 
 
@@ -300,7 +293,6 @@ class TestJoining:
 
         assert desk.deliver(task, task_id)[0] == "SUCCESS"
         run = desk.run_of(task_id)
-        assert run is not None
         assert (run["status"], desk.effects()) == ("done", ["joined"])
 
     def test_so_does_a_sessions(self, desk: Desk, engine: Engine) -> None:
@@ -312,7 +304,6 @@ class TestJoining:
 
         assert desk.deliver(task, task_id)[0] == "SUCCESS"
         run = desk.run_of(task_id)
-        assert run is not None
         assert (run["status"], desk.effects()) == ("done", ["joined"])
 
     def test_what_a_session_began_by_itself_is_committed_here(
@@ -338,7 +329,6 @@ class TestJoining:
 
         assert desk.deliver(task, task_id)[0] == "SUCCESS"
         run = desk.run_of(task_id)
-        assert run is not None
         assert (run["status"], desk.effects()) == ("failed", [])
         assert "never committed" in run["error"]
 
@@ -354,7 +344,6 @@ class TestDjango:
 
         assert desk.deliver(task, task_id)[0] == "SUCCESS"
         run = desk.run_of(task_id)
-        assert run is not None
         assert (run["status"], desk.effects()) == ("done", ["django"])
 
     def test_a_late_finisher_rolls_back(self, desk: Desk, django_database: str) -> None:
@@ -413,14 +402,12 @@ class TestAnotherDatabase:
 
         assert desk.deliver(task, task_id)[0] == "SUCCESS"
         run = desk.run_of(task_id)
-        assert run is not None
         assert run["status"] == "done"
         # As if the worker had died between that commit and writing it down at home.
         _forget_at_home(desk, task_id)
         state, error = desk.deliver(task, task_id, attempt=2)
         assert (state, type(error)) == ("IGNORED", AlreadyDone)
         again = desk.run_of(task_id)
-        assert again is not None
         assert (again["status"], again["attempt"]) == ("done", 2)
         assert _effects(elsewhere) == ["there"]
 
