@@ -29,6 +29,7 @@ from urllib.parse import quote
 
 from celery_dbbeat import _binaries, _keeper
 from celery_dbbeat.errors import EmbeddedError
+from celery_dbbeat.settings import Settings
 
 _PREFIX = "embedded"
 _OTHERS_START = 150  # seconds for a server that another process is starting
@@ -59,6 +60,11 @@ _starting = threading.Lock()
 def is_embedded(url: str) -> bool:
     """Whether the value of `dbbeat_url` asks for an embedded server."""
     return url == _PREFIX or url.startswith(f"{_PREFIX}:")
+
+
+def resolve(settings: Settings) -> Settings:
+    """The same settings; where they ask for an embedded server, with the URL of one that runs."""
+    return settings.at(start(settings.url)) if is_embedded(settings.url) else settings
 
 
 def start(url: str) -> str:

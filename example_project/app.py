@@ -1,4 +1,4 @@
-"""The Celery app. All that makes celery-dbbeat its scheduler are two settings.
+"""The Celery app. One call makes celery-dbbeat its scheduler and guards its workers.
 
 The environment wins over both addresses below: CELERY_BROKER_URL is Celery's own variable,
 DBBEAT_URL is celery-dbbeat's.
@@ -7,16 +7,18 @@ DBBEAT_URL is celery-dbbeat's.
 from celery import Celery
 from celery.schedules import crontab
 
+from celery_dbbeat import setup
+
 app = Celery("example_project", include=["example_project.tasks"])
 app.conf.update(
     broker_url="redis://127.0.0.1:6379/0",
     broker_connection_retry_on_startup=True,
     task_ignore_result=True,
     worker_redirect_stdouts=False,  # a traceback in the log stays in one piece
-    beat_scheduler="celery_dbbeat:DatabaseScheduler",
     # A Postgres of its own that needs no installing. Yours: postgresql+psycopg://user@host/name
     dbbeat_url="embedded",
 )
+setup(app)
 
 # What the code wants is kept in step with the database at each start. What people add there, by
 # plain SQL, stays beside it.

@@ -1,7 +1,7 @@
 """See it run: `python -m example_project.demo`, or `make demo`.
 
 Two beats and a worker, with a Postgres and a broker of their own in a temporary folder. The beat
-that leads is killed on the way; at the end every fire time is counted.
+that leads is killed on the way, and so is the worker; at the end every fire time is counted.
 """
 
 import argparse
@@ -26,6 +26,7 @@ class Demo:
     def __init__(self, scene: Stage) -> None:
         self.scene = scene
         self.beats: list[Child] = []
+        self.worker: Child
         self.names: dict[int, str] = {}
         url = scene.start_database()
         self.ledger = Ledger(create_engine(url))
@@ -34,11 +35,12 @@ class Demo:
         """Start everything and wait for the first effects."""
         self.scene.start_broker()
         self.scene.finish(self.scene.celery("migrate", "dbbeat", "migrate"), START_TIMEOUT)
-        worker = self.scene.celery("worker", "worker", "-P", "solo", "-l", "INFO")
+        self.worker = self.add_worker("worker-1")
         self.add_beat()
         self.add_beat()
         beats = ", ".join(f"{beat.name} ({beat.pid})" for beat in self.beats)
-        print(f"Running: {beats} and a worker ({worker.pid}); the logs are in {self.scene.folder}")
+        print(f"Running: {beats} and a worker ({self.worker.pid})")
+        print(f"The logs are in {self.scene.folder}")
 
         def under_way() -> bool:
             self.scene.check()
@@ -52,6 +54,9 @@ class Demo:
         self.beats.append(beat)
         self.names[beat.pid] = beat.name
         return beat
+
+    def add_worker(self, name: str) -> Child:
+        return self.scene.celery(name, "worker", "-P", "solo", "-l", "INFO", "-n", f"{name}@demo")
 
     def leader(self) -> Child | None:
         """A beat that holds a lease."""
@@ -84,6 +89,12 @@ class Demo:
         self.names[leader.pid] += " (dead)"
         say(f"kill -9 {leader.pid}: {leader.name}, which led, is gone")
 
+    def kill_worker(self) -> None:
+        """Whatever it had in its hands is run by the next."""
+        self.scene.kill(self.worker)
+        say(f"kill -9 {self.worker.pid}: the worker is gone, and what it had in its hands")
+        self.worker = self.add_worker("worker-2")
+
     def close(self) -> Count:
         """No new fire times; wait until those that were decided have had their effect."""
         self.ledger.pause_all()
@@ -103,6 +114,7 @@ def perform(demo: Demo, seconds: int) -> Count:
     demo.kill_leader()
     demo.watch(seconds)
     say(f"a new replica: {demo.add_beat().name}")
+    demo.kill_worker()
     demo.watch(seconds)
     say("all schedules paused; what is under way comes to its end")
     return demo.close()
@@ -121,7 +133,7 @@ def summary(count: Count, demo: Demo) -> str:
         ("effects", f"{count.effects}", "rows that the tasks wrote"),
         ("lost", f"{count.lost}", "neither an effect nor a reason"),
         ("doubled", f"{count.doubled}", "effects of a fire time beyond the first"),
-        ("delivered again", f"{count.repeated}", "messages whose id had had its effect"),
+        ("recovered", f"{count.recovered}", "sent again because a worker died with them"),
     ]
     if count.stray:
         lines.append(("stray", f"{count.stray}", "effects of ids that are in no tick"))

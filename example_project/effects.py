@@ -1,13 +1,12 @@
 """The application's own table, in the same database: one row an effect.
 
-A message may be delivered more than once: a beat that dies between sending it and writing that down
-makes another one send it again, and brokers do the same to workers. But a fire time has one task
-id however often it is sent, so a unique key on that id is all it takes to have the effect once.
+A message may be delivered more than once, and a worker may die at any line. `once` commits what a
+task writes together with the word that its tick is done, so the effect is there once, or not yet.
+Nothing in the table itself helps: no column of it is unique.
 """
 
 import functools
 import os
-from datetime import datetime
 from uuid import UUID
 
 from celery import Task
@@ -18,7 +17,6 @@ from sqlalchemy import (
     DateTime,
     Engine,
     Identity,
-    Integer,
     MetaData,
     Table,
     Text,
@@ -26,9 +24,8 @@ from sqlalchemy import (
     create_engine,
     func,
 )
-from sqlalchemy.dialects.postgresql import insert
 
-from celery_dbbeat import embedded
+from celery_dbbeat import embedded, once
 from example_project.app import app
 
 metadata = MetaData()
@@ -36,11 +33,10 @@ effect = Table(
     "example_effect",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column("task_id", Uuid, nullable=False, unique=True),
+    Column("task_id", Uuid, nullable=False),
     Column("schedule", Text),
     Column("nominal_at", DateTime(timezone=True)),
     Column("what", Text, nullable=False),
-    Column("deliveries", Integer, nullable=False, server_default="1"),
     Column("done_at", DateTime(timezone=True), server_default=func.clock_timestamp()),
 )
 
@@ -64,18 +60,13 @@ def _own_connections(**_: object) -> None:
 
 
 def record(task: Task, what: str) -> None:
-    """Have the effect, unless it has been had, and write down for which fire time it was."""
-    tick = (task.request.headers or {}).get("dbbeat") or {}
-    nominal = tick.get("nominal")
-    row = {
-        "task_id": UUID(task.request.id),
-        "schedule": tick.get("schedule"),  # none when someone called the task by hand
-        "nominal_at": datetime.fromisoformat(nominal.replace("Z", "+00:00")) if nominal else None,
-        "what": what,
-    }
-    again = {"deliveries": effect.c.deliveries + 1}
-    statement = (
-        insert(effect).values(row).on_conflict_do_update(index_elements=["task_id"], set_=again)
-    )
-    with engine().begin() as connection:
-        connection.execute(statement)
+    """Have the effect exactly once, and write down for which fire time it was."""
+    with engine().connect() as connection, once(connection) as tick:
+        connection.execute(
+            effect.insert().values(
+                task_id=UUID(task.request.id),
+                schedule=tick and tick.schedule,  # none when someone called the task by hand
+                nominal_at=tick and tick.nominal,
+                what=what,
+            )
+        )

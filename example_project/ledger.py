@@ -53,8 +53,8 @@ FIRE_TIMES = text(r"""
         FROM expected e
     ) AS fire_time
 """)
-# Messages that came again under an id that had had its effect.
-REPEATED = text("SELECT coalesce(sum(deliveries - 1), 0) FROM example_effect")
+# Ticks that were sent again because they, or the worker that had them, were lost.
+RECOVERED = text("SELECT count(*) FROM dbbeat_tick WHERE losses > 0")
 STRAY = text("""
     SELECT count(*) FROM example_effect e
     WHERE NOT EXISTS (SELECT FROM dbbeat_tick t WHERE t.task_id = e.task_id)
@@ -83,7 +83,7 @@ class Count(NamedTuple):
     effects: int
     lost: int
     doubled: int
-    repeated: int
+    recovered: int
     stray: int
     gap: timedelta | None
 
@@ -137,9 +137,9 @@ class Ledger:
     def count(self) -> Count:
         with self._engine.connect() as connection:
             times = connection.execute(FIRE_TIMES).one()
-            repeated = connection.scalar(REPEATED) or 0
+            recovered = connection.scalar(RECOVERED) or 0
             stray = connection.scalar(STRAY) or 0
             gap = connection.scalar(GAP)
         effects, doubled = int(times.effects or 0), int(times.doubled or 0)
         sums = (times.expected, times.sent, times.not_sent, effects, times.lost, doubled)
-        return Count(*sums, int(repeated), stray, gap)
+        return Count(*sums, int(recovered), stray, gap)

@@ -45,8 +45,12 @@ class Dispatcher:
         self._database = database
         self._publisher = publisher
         self._replica = replica
+        self._guarded = settings.guard
         self._hedge = timedelta(seconds=settings.hedge_after)
         self._lease_ttl = timedelta(seconds=settings.lease_ttl)
+        # Where workers drop what they get twice, sending twice costs less than waiting.
+        patience = self._hedge if settings.guard else self._lease_ttl
+        self._adopter = ticks.Adopter(replica, self._lease_ttl, patience)
         # Planning holds row locks, and publishing must be over well before others hedge.
         self._patience = settings.hedge_after / 4
         # What a replica is late by when it steps in for another one.
@@ -54,6 +58,8 @@ class Dispatcher:
         self._limit = self._batch_size = settings.batch_size
         self._unmarked: list[Outgoing] = []
         self._unsent: list[Outgoing] = []
+        #: How many ticks were handed to the broker; it only grows.
+        self.sent = 0
 
     def run(self, holding: Holding, seconds: float) -> tuple[Outlook | None, bool]:
         """Send what is due, for so many seconds at the most.
@@ -78,8 +84,7 @@ class Dispatcher:
         with self._database.transaction() as transaction:
             adopted = ticks.adopt_unsent(
                 transaction,
-                self._replica,
-                self._lease_ttl,
+                self._adopter,
                 self._limit,
                 own_too=not self._unsent and not self._unmarked,
             )
@@ -91,6 +96,11 @@ class Dispatcher:
             self._mark()
         return len(adopted.outgoing)
 
+    def send_again(self, outgoing: Sequence[Outgoing]) -> None:
+        """Send what recovery has put back; its commit was before, as with any tick."""
+        self._publish(outgoing)
+        self._mark()
+
     def finish(self) -> None:
         """Mark what was published, before this replica leaves."""
         self._mark()
@@ -99,7 +109,7 @@ class Dispatcher:
         with self._database.transaction() as transaction:
             hit("before_mark")
             if self._unmarked:
-                ticks.mark_sent(transaction, self._unmarked)
+                ticks.mark_sent(transaction, self._unmarked, guarded=self._guarded)
             hit("before_claim")
             now, due = cursors.claim(transaction, holding, self._hedge, self._limit)
             hit("after_claim")
@@ -133,7 +143,8 @@ class Dispatcher:
         stop_at = monotonic() + self._patience
         planned = []
         for one in due:
-            planned.append((one, plan(one.schedule, one.cursor, now, self._prompt)))
+            decided = plan(one.schedule, one.cursor, now, self._prompt, guarded=self._guarded)
+            planned.append((one, decided))
             if monotonic() > stop_at:
                 break
         return planned
@@ -174,6 +185,7 @@ class Dispatcher:
         outcome = self._publisher.publish(outgoing)
         hit("after_publish")
         self._pace(len(outcome.sent), monotonic() - started_at)
+        self.sent += len(outcome.sent)
         self._unmarked.extend(outcome.sent)
         self._unsent.extend(outcome.unsent)
         self._settle(outcome)
@@ -210,5 +222,5 @@ class Dispatcher:
 
     def _mark(self) -> None:
         if self._unmarked:
-            ticks.mark_sent(self._database, self._unmarked)
+            ticks.mark_sent(self._database, self._unmarked, guarded=self._guarded)
             self._unmarked = []

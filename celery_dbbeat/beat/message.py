@@ -10,6 +10,7 @@ test compares the two field by field.
 import json
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -24,6 +25,7 @@ from celery.utils.nodenames import anon_nodename
 from celery.utils.saferepr import saferepr
 from kombu import Producer, Queue
 
+from celery_dbbeat.beat.delivery import Delivery, read_delivery
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.schedule import parse_object
 from celery_dbbeat.store.cursors import Outgoing
@@ -96,10 +98,14 @@ class Messages:
         if prepared is None:
             self._send_as_celery_does(producer, one)
             return
+        message, delivery = prepared.message, prepared.delivery
+        if one.tick.waited and message["expires"] is not None:
+            left = _left(message["expires"], one.tick.waited)
+            message, delivery = {**message, "expires": left}, {**delivery, "expiration": left}
         args, kwargs = schedule.parsed_args(), schedule.parsed_kwargs()
         if prepared.check_arguments is not None:
             prepared.check_arguments(*args, **kwargs)
-        message = self._app.amqp.as_task_v2(
+        built = self._app.amqp.as_task_v2(
             str(one.tick.task_id),
             schedule.task,
             args,
@@ -107,17 +113,17 @@ class Messages:
             argsrepr=self._argsrepr(schedule.args),
             kwargsrepr=self._kwargsrepr(schedule.kwargs),
             **self._common,
-            **prepared.message,
+            **message,
         )
         self._app.amqp.send_task_message(
             producer,
             schedule.task,
-            message,
+            built,
             headers={**deepcopy(prepared.headers), **headers_of(one)},
             # Declared once a connection, by the publisher; but a receiver may look at it.
             declare=None if before_task_publish.receivers else [],
             retry=False,
-            **prepared.delivery,
+            **delivery,
         )
 
     def queue_of(self, one: Outgoing) -> Queue | None:
@@ -125,12 +131,39 @@ class Messages:
         prepared = self._prepare(one.schedule.task, one.schedule.options)
         return None if prepared is None else prepared.delivery.get("queue")
 
+    def delivery_of(self, one: Outgoing) -> Delivery:
+        """What can be known of where and when its message may be taken."""
+        try:
+            return self._delivery_of(one)
+        except Exception:  # noqa: BLE001 - whatever user code in routers raises, or options edited since hold
+            return Delivery()
+
+    def _delivery_of(self, one: Outgoing) -> Delivery:
+        schedule = one.schedule
+        prepared = self._prepare(schedule.task, schedule.options)
+        if prepared is not None:
+            found = {**prepared.delivery, "expires": prepared.message["expires"]}
+        else:
+            task = self._app.tasks.get(schedule.task)
+            # As apply_async does.
+            inherited = {} if task is None else task._get_exec_options()  # noqa: SLF001
+            options = {**inherited, **schedule.parsed_options()}
+            args, kwargs = schedule.parsed_args(), schedule.parsed_kwargs()
+            found = {
+                **self._app.amqp.router.route(dict(options), schedule.task, args, kwargs, task),
+                **{name: options.get(name) for name in ("expires", "eta", "countdown")},
+            }
+        return read_delivery(found, self._app.timezone)
+
     def _send_as_celery_does(self, producer: Producer, one: Outgoing) -> None:
         schedule = one.schedule
         options = _checked_options(schedule.parsed_options())
         options["headers"] = {**(options.get("headers") or {}), **headers_of(one)}
         options.setdefault("retry", False)
         task = self._app.tasks.get(schedule.task)
+        expires = options.get("expires", getattr(task, "expires", None))
+        if one.tick.waited and isinstance(expires, int | float):
+            options["expires"] = _left(expires, one.tick.waited)
         send = self._app.send_task if task is None else task.apply_async
         name = (schedule.task,) if task is None else ()
         # Nobody in this process waits for the result, so the backend need not listen for it.
@@ -196,6 +229,11 @@ def headers_of(one: Outgoing) -> dict[str, Any]:
             "attempt": tick.attempt,
         },
     }
+
+
+def _left(expires: float, waited: timedelta) -> float:
+    """What is left of `expires`, which counts from the first sending."""
+    return max(0.0, expires - waited.total_seconds())
 
 
 def _checked_options(options: dict[str, Any]) -> dict[str, Any]:

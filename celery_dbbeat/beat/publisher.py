@@ -21,6 +21,8 @@ from kombu import Connection, Producer, Queue
 from kombu.common import Broadcast
 
 from celery_dbbeat.beat.confirms import Confirms
+from celery_dbbeat.beat.delivery import Delivery
+from celery_dbbeat.beat.depth import depth
 from celery_dbbeat.beat.message import Messages
 from celery_dbbeat.errors import BrokerUnavailable
 from celery_dbbeat.failpoints import hit
@@ -92,6 +94,23 @@ class Publisher:
             else:
                 self._one_by_one(unsent, outcome)
         return outcome
+
+    def delivery_of(self, one: Outgoing) -> Delivery:
+        """Where its message goes and when it may be taken, as far as that can be known."""
+        return self._messages.delivery_of(one)
+
+    def depth(self, queue: str) -> int | None:
+        """How many messages wait in a queue; None where the transport cannot tell."""
+        self._connected()
+        if self._connection is None:
+            raise BrokerUnavailable("there is no connection to the broker")
+        try:
+            return depth(self._connection, queue)
+        except self._errors() as error:
+            self.close()
+            raise BrokerUnavailable(
+                f"the broker did not say what waits in {queue}: {error}"
+            ) from error
 
     def _attempt(
         self, producer: Producer, batch: Sequence[Outgoing], outcome: Outcome

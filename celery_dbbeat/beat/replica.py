@@ -13,13 +13,14 @@ from datetime import timedelta
 
 from celery import Celery
 
-import celery_dbbeat
 from celery_dbbeat.beat.dispatcher import Dispatcher
 from celery_dbbeat.beat.leadership import Leadership
 from celery_dbbeat.beat.listener import Listener
 from celery_dbbeat.beat.publisher import Publisher
+from celery_dbbeat.beat.recovery import Recovery
 from celery_dbbeat.clock import DatabaseClock, monotonic
 from celery_dbbeat.errors import BrokerUnavailable, DatabaseUnavailable, DbbeatError
+from celery_dbbeat.release import __version__
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import housekeeping, leases, migrate, schedules
 from celery_dbbeat.store.cursors import Outlook
@@ -32,6 +33,7 @@ _LOOK_EVERY = 1.0
 _GREETING_TAKES = 0.2
 _LONGEST_PASS = 0.5
 _KEEP_HOUSE_EVERY = 3600.0
+_KEEP_ON_AFTER = 1.0
 _LONGEST_BACK_OFF = 2.0
 
 
@@ -42,7 +44,7 @@ class Replica:
         """Touch nothing yet: the first pass connects."""
         hostname, pid = socket.gethostname(), os.getpid()
         self.id = f"{hostname}:{pid}:{uuid.uuid4().hex[:8]}"
-        me = leases.Replica(self.id, hostname, pid, celery_dbbeat.__version__)
+        me = leases.Replica(self.id, hostname, pid, __version__)
         self._settings = settings
         self._code = code
         self._database = Database(
@@ -53,6 +55,9 @@ class Replica:
         )
         self._publisher = Publisher(app, settings.broker_timeout)
         self._dispatcher = Dispatcher(self._database, self._publisher, settings, self.id)
+        self._recovery = Recovery(
+            self._database, self._publisher, self._dispatcher, settings, self.id
+        )
         self._leadership = Leadership(self._database, settings, me)
         self._clock = DatabaseClock()
         self._channel: str | None = None
@@ -120,6 +125,8 @@ class Replica:
         self._led = self._leadership.leads
         if changed or self._is_time():
             self._dispatch()
+        if self._led and self._recovery.seconds_until_next <= 0:
+            self._recovery.run()
         self._failures = 0
         return self._seconds_of_rest()
 
@@ -156,13 +163,14 @@ class Replica:
         if monotonic() >= self._keep_house_at:
             self._keep_house_at = monotonic() + _KEEP_HOUSE_EVERY
             try:
-                housekeeping.keep(self._database)
+                if not housekeeping.keep(self._database, self._settings.retention):
+                    self._keep_house_at = monotonic() + _KEEP_ON_AFTER
             except DbbeatError as error:
                 # Dispatching does not need it: ticks without a partition go to the default one.
                 logger.error("housekeeping failed, the next try is in an hour: %s", error)  # noqa: TRY400 - no fault of ours
 
     def _is_time(self) -> bool:
-        return self._seconds_of_rest() <= 0 or monotonic() >= self._look_at
+        return self._seconds_until_due() <= 0 or monotonic() >= self._look_at
 
     def _dispatch(self) -> None:
         outlook, hedged = self._dispatcher.run(self._leadership.holding, _LONGEST_PASS)
@@ -178,6 +186,10 @@ class Replica:
         )
 
     def _seconds_of_rest(self) -> float:
+        recovery = self._recovery.seconds_until_next if self._led else float("inf")
+        return min(self._seconds_until_due(), recovery)
+
+    def _seconds_until_due(self) -> float:
         outlook, hedge = self._outlook, self._settings.hedge_after
         if outlook is None:
             return 0.0

@@ -64,9 +64,20 @@ class Plan:
     reason: str | None = None
 
 
-def plan(schedule: Schedule, cursor: Cursor, now: datetime, prompt: timedelta = PROMPT) -> Plan:
-    """Decide; a schedule that cannot be used ends as `invalid`, with the reason."""
+def plan(
+    schedule: Schedule,
+    cursor: Cursor,
+    now: datetime,
+    prompt: timedelta = PROMPT,
+    *,
+    guarded: bool = False,
+) -> Plan:
+    """Decide; a schedule that cannot be used ends as `invalid`, with the reason.
+
+    `guarded`: workers say how runs end, so that a schedule may ask about the run before.
+    """
     try:
+        _check_overlap(schedule.overlap, guarded=guarded)
         trigger = schedule.trigger
         if cursor.replan_from is None:
             return _advance(schedule, trigger, cursor, now, prompt)
@@ -82,8 +93,23 @@ def plan(schedule: Schedule, cursor: Cursor, now: datetime, prompt: timedelta = 
 
 
 def still_wanted(schedule: Schedule, tick: Tick, now: datetime) -> bool:
-    """Whether a tick may still be sent at this time."""
+    """Whether a tick may still be sent at this time; one that is sent again was sent in time."""
+    if tick.attempt > 1:
+        return True
     return schedule.misfire_grace is None or now - tick.due_at <= schedule.misfire_grace
+
+
+def _check_overlap(overlap: str, *, guarded: bool) -> None:
+    if overlap == "allow":
+        return
+    if guarded:
+        raise ScheduleError(
+            f"overlap {overlap!r} is not available in this version; allowed is allow"
+        )
+    raise ScheduleError(
+        f"overlap {overlap!r} needs the worker guard: call celery_dbbeat.setup(app) where the app "
+        "is made; without it allowed is allow"
+    )
 
 
 def _advance(

@@ -29,6 +29,7 @@ class Schedule:
     start_at: datetime | None = None
     end_at: datetime | None = None
     max_runs: int | None = None
+    overlap: str = "allow"
 
     @property
     def trigger(self) -> Trigger:

@@ -10,13 +10,17 @@ UTC = timezone.utc
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One fire time that is to be sent."""
+    """One fire time that is to be sent.
+
+    `waited` is how long ago it was sent first: its `expires` runs from then on.
+    """
 
     task_id: UUID
     nominal_at: datetime
     due_at: datetime
     kind: str = "scheduled"
     attempt: int = 1
+    waited: timedelta = timedelta(0)
 
 
 def task_id(schedule_id: UUID, nominal_at: datetime) -> UUID:

@@ -10,7 +10,7 @@
 """
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
@@ -180,6 +180,11 @@ class Database:
         self.close()
 
 
+def in_transaction(database: Database | Transaction) -> AbstractContextManager[Transaction]:
+    """The transaction that is open, or one for this alone: there, the planner walks indexes."""
+    return nullcontext(database) if isinstance(database, Transaction) else database.transaction()
+
+
 def connect(arguments: Mapping[str, Any], timeout: float) -> DeadlineConnection:
     """A new connection, in autocommit mode and without prepared statements."""
     patience = max(2, round(timeout))
@@ -212,6 +217,8 @@ def _begin(timeout: float, idle_timeout: float) -> str:
         "enable_seqscan": "off",
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
+        # Nor may it read days of ticks, to look for a few of them there.
+        "enable_material": "off",
         "jit": "off",
     }
     # SET LOCAL for all of them in one statement.

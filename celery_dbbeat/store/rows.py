@@ -22,14 +22,13 @@ def plain(text: str, length: int = 2000) -> str:
 def tick_keys(
     rows: Sequence[Mapping[str, Any]], nominal_at: str = "nominal_at"
 ) -> dict[str, object]:
-    """The keys of ticks as statements take them, and the days in which they lie."""
+    """The keys of ticks as statements take them, and the oldest fire time among them."""
     nominals = [row[nominal_at] for row in rows]
     return {
         "schedule_ids": [row["schedule_id"] for row in rows],
         "nominals": nominals,
         "task_ids": [row["task_id"] for row in rows],
         "first": min(nominals),
-        "last": max(nominals),
     }
 
 

@@ -17,5 +17,8 @@ WHERE c.oid = 'dbbeat_schedule'::regclass;
 -- name: make_partitions
 SELECT dbbeat_make_partitions(%(days)s) AS made;
 
+-- name: retire
+SELECT dbbeat_retire(%(keep)s) AS step;
+
 -- name: database_now
 SELECT clock_timestamp() AS now;

@@ -9,51 +9,67 @@ FROM unnest(%(schedule_ids)b::uuid[], %(first_ats)b::timestamptz[], %(task_ids)b
 ON CONFLICT DO NOTHING;
 
 -- name: mark_sent
--- Only what is recorded becomes sent.
+-- Only what is recorded becomes sent, and only by the sending of this attempt: who comes late must not
+-- mark what was put back meanwhile to be sent once more.
+--
+-- Ticks are to be found by their keys. Told `state = 'recorded'` plainly, the planner believes that
+-- next to nothing is, and compares all that is with each key; inside CASE it does not see that. Of the
+-- keys it is told the oldest fire time, and need not look at the partitions of the days before; told
+-- the newest as well, it would believe that next to nothing lies between.
 UPDATE dbbeat_tick t
-SET state = 'sent', sent_at = now()
-FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[])
-     AS m (schedule_id, nominal_at, task_id)
+SET state = 'sent', sent_at = coalesce(t.sent_at, now()), awaited = %(guarded)s
+FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[], %(attempts)b::int[])
+     AS m (schedule_id, nominal_at, task_id, attempt)
 WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
-  AND t.state = 'recorded';
+  AND t.nominal_at >= %(first)s
+  AND CASE WHEN t.state = 'recorded' THEN t.attempt = m.attempt ELSE false END;
 
 -- name: give_up
--- A recorded tick that is not to be sent any more, with the reason.
+-- A recorded tick that is not to be sent any more, with the reason. Had it been sent before, it is dead.
 UPDATE dbbeat_tick t
-SET state = 'missed', reason = m.reason
+SET state = CASE WHEN t.attempt > 1 THEN 'dead' ELSE 'missed' END, reason = m.reason
 FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
-            %(reasons)b::text[])
-     AS m (schedule_id, nominal_at, task_id, reason)
+            %(attempts)b::int[], %(reasons)b::text[])
+     AS m (schedule_id, nominal_at, task_id, attempt, reason)
 WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
-  AND t.state = 'recorded';
+  AND t.nominal_at >= %(first)s
+  AND CASE WHEN t.state = 'recorded' THEN t.attempt = m.attempt ELSE false END;
 
--- name: adopt_unsent
--- Takes over ticks that another replica recorded and has not sent: at once when that replica is known
--- to be gone or says that it cannot reach the broker, else when it has had a lease's time for it; this replica's own, where it says so, after
--- a lease's time as well. Skips what somebody else is adopting.
+-- name: lost_unsent
+-- Locks ticks that another replica recorded and has not sent: at once when that replica is known to be
+-- gone or says that it cannot reach the broker, else when it has had time for it; this replica's own,
+-- where it says so, after a lease's time. Skips what somebody else is adopting.
 WITH alive AS MATERIALIZED (
     SELECT id FROM dbbeat_replica r
     WHERE ready AND seen_at > now() - %(lease_ttl)s
       AND (listener_pid IS NULL
            OR EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = r.listener_pid))
-), lost AS MATERIALIZED (
-    SELECT schedule_id, nominal_at, task_id FROM dbbeat_tick
-    WHERE state = 'recorded' AND (replica <> %(replica)s OR %(own_too)s)
-      AND (claimed_at < now() - %(lease_ttl)s OR (replica <> %(replica)s AND replica NOT IN (SELECT id FROM alive)))
-    ORDER BY claimed_at
-    LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED
-), adopted AS (
+)
+SELECT schedule_id, nominal_at, task_id FROM dbbeat_tick
+WHERE state = 'recorded'
+  AND CASE WHEN replica = %(replica)s THEN %(own_too)s AND claimed_at < now() - %(lease_ttl)s
+           ELSE claimed_at < now() - %(patience)s OR replica NOT IN (SELECT id FROM alive) END
+ORDER BY claimed_at
+LIMIT %(limit)s
+FOR UPDATE SKIP LOCKED;
+
+-- name: adopt_unsent
+-- Takes over what is locked. It is the same sending, not known to have happened, so the attempt stays.
+WITH adopted AS (
     UPDATE dbbeat_tick t
-    SET replica = %(replica)s, claimed_at = now(), attempt = least(attempt + 1, 30000), kind = 'recovery'
-    FROM lost
-    WHERE t.schedule_id = lost.schedule_id AND t.nominal_at = lost.nominal_at
-      AND t.task_id = lost.task_id
-    RETURNING t.schedule_id, t.nominal_at, t.task_id, t.due_at, t.attempt
+    SET replica = %(replica)s, claimed_at = now(),
+        kind = CASE WHEN t.kind IN ('manual', 'backfill') THEN t.kind ELSE 'recovery' END
+    FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[])
+         AS m (schedule_id, nominal_at, task_id)
+    WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
+      AND t.nominal_at >= %(first)s
+    RETURNING t.schedule_id, t.nominal_at, t.task_id, t.due_at, t.attempt, t.kind,
+              CASE WHEN t.losses > 0 THEN now() - t.sent_at END AS waited
 )
 SELECT now() AS now, a.schedule_id, a.nominal_at AS tick_nominal_at, a.task_id, a.due_at AS tick_due_at,
-       a.attempt, s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression,
+       a.attempt, a.kind AS tick_kind, coalesce(a.waited, interval '0') AS waited,
+       s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression,
        s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
-       s.misfire_grace, s.jitter, s.start_at, s.end_at, s.max_runs
+       s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs
 FROM adopted a LEFT JOIN dbbeat_schedule s ON s.id = a.schedule_id
 ORDER BY a.nominal_at;

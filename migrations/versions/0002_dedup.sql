@@ -27,7 +27,7 @@ COMMENT ON COLUMN dbbeat_dedup.status IS 'running; retry: the task retries by it
 COMMENT ON COLUMN dbbeat_dedup.attempt IS 'Grows each time the tick changes hands: what fences a run that lost it.';
 COMMENT ON COLUMN dbbeat_dedup.retries IS 'Celery''s own retries within the attempt.';
 COMMENT ON COLUMN dbbeat_dedup.lease_until IS 'While it runs, and before this instant, nobody else may take it.';
-COMMENT ON COLUMN dbbeat_dedup.result IS 'Celery''s result state: SUCCESS, FAILURE, RETRY, REJECTED, IGNORED.';
+COMMENT ON COLUMN dbbeat_dedup.result IS 'Celery''s result state: SUCCESS, FAILURE, RETRY, REJECTED, IGNORED, REVOKED.';
 COMMENT ON COLUMN dbbeat_dedup.earlier IS 'Runs of this tick before: attempt, worker, started_at, ended_at, error and status: lost, stale (it came back too late), or as above.';
 
 -- One partition a UTC day for ticks and for runs, from today for so many days; says how many it made.

@@ -1,12 +1,17 @@
-"""Apps and publishers that are closed when their test is over."""
+"""Apps, publishers and leaders that are closed when their test is over."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from uuid import UUID
 
 import kombu.pools
 import pytest
 from celery import Celery
 
 from celery_dbbeat.beat.publisher import Publisher
+from celery_dbbeat.settings import Settings
+from tests.beat.leader import Leader, Send, take_messages
+from tests.store.kit import Person
 
 MakeApp = Callable[..., Celery]
 MakePublisher = Callable[..., Publisher]
@@ -44,3 +49,46 @@ def make_publisher() -> Iterator[MakePublisher]:
     yield make
     for publisher in publishers:
         publisher.close()
+
+
+@pytest.fixture
+def person(database_url: str) -> Iterator[Person]:
+    with closing(Person(database_url)) as somebody:
+        yield somebody
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    """Those of a beat whose workers have the guard."""
+    return Settings.read({"dbbeat_url": database_url, "dbbeat_guard": True}, {})
+
+
+@pytest.fixture
+def publisher(make_app: MakeApp, make_publisher: MakePublisher, redis_url: str) -> Publisher:
+    return make_publisher(make_app(redis_url))
+
+
+@pytest.fixture
+def beat(database_url: str, publisher: Publisher, settings: Settings) -> Iterator[Leader]:
+    with closing(Leader(database_url, publisher, settings, "a")) as leader:
+        yield leader
+
+
+@pytest.fixture
+def other_beat(database_url: str, publisher: Publisher, settings: Settings) -> Iterator[Leader]:
+    with closing(Leader(database_url, publisher, settings, "b")) as leader:
+        yield leader
+
+
+@pytest.fixture
+def sent(beat: Leader, person: Person, redis_url: str) -> Send:
+    """Sends the tick of a new schedule, and takes its message from the queue unless told not to."""
+
+    def send(name: str = "one", *, taken: bool = True, **columns: object) -> UUID:
+        (identity,) = person.add_due(name, **columns)
+        beat.dispatch()
+        if taken:
+            take_messages(redis_url)
+        return identity
+
+    return send

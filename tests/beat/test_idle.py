@@ -17,9 +17,12 @@ LEASE_TTL = 1.0
 ALLOWED_A_LEASE = 9
 
 
-@pytest.fixture
-def replica(make_app: MakeApp, database_url: str, redis_url: str) -> Iterator[Replica]:
-    settings = Settings.read({"dbbeat_url": database_url, "dbbeat_lease_ttl": LEASE_TTL}, {})
+@pytest.fixture(params=[False, True], ids=["without the guard", "with the guard"])
+def replica(
+    request: pytest.FixtureRequest, make_app: MakeApp, database_url: str, redis_url: str
+) -> Iterator[Replica]:
+    given = {"url": database_url, "lease_ttl": LEASE_TTL, "guard": request.param}
+    settings = Settings.read({f"dbbeat_{name}": value for name, value in given.items()}, {})
     replica = Replica(make_app(redis_url), settings, {})
     yield replica
     replica.close()

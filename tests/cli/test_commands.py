@@ -70,7 +70,7 @@ class TestShards:
 
 
 class TestFailures:
-    @pytest.mark.parametrize("command", [["migrate"], ["shards", "8"]])
+    @pytest.mark.parametrize("command", [["migrate"], ["shards", "8"], ["history", "a"], ["dead"]])
     def test_an_unreachable_database_is_69(self, celery: Run, command: list[str]) -> None:
         url = f"postgresql://me:s3cret@127.0.0.1:{free_port()}/none"
         done = celery(*command, SHOP_URL=url)
@@ -101,5 +101,5 @@ class TestFailures:
     def test_help_names_the_commands(self, celery: Run) -> None:
         done = celery("--help")
         assert done.returncode == 0
-        assert "migrate" in done.stdout
-        assert "shards" in done.stdout
+        commands = ["migrate", "shards", "history", "dead", "replay", "roles"]
+        assert [name for name in commands if f"\n  {name} " not in done.stdout] == []

@@ -21,10 +21,12 @@ from tests.support.waiting import wait_until
 TABLES = {
     "dbbeat_alembic_version",
     "dbbeat_cursor",
+    "dbbeat_dedup",
     "dbbeat_lease",
     "dbbeat_replica",
     "dbbeat_schedule",
     "dbbeat_tick",
+    "dbbeat_worker",
 }
 MIGRATE = "import sys; from celery_dbbeat.store.migrate import migrate; print(migrate(sys.argv[1]))"
 THREADS = """\
@@ -223,10 +225,10 @@ class TestCheck:
         self, store: Database, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         migrate(empty_database_url)
-        monkeypatch.setattr(module, "head", lambda: "0002")
+        monkeypatch.setattr(module, "head", lambda: "9999")
         with pytest.raises(SchemaError) as error:
             check(store)
-        assert "version 0001, this code needs 0002" in str(error.value)
+        assert "version 0002, this code needs 9999" in str(error.value)
         assert "celery -A your_app dbbeat migrate" in str(error.value)
 
     def test_newer_tables_are_accepted(

@@ -318,3 +318,27 @@ class TestJitter:
             sent.append(tick.nominal_at)
             cursor = decided.cursor
         assert sent == [NINE + timedelta(seconds=10 * place) for place in range(20)]
+
+
+class TestOverlap:
+    SKIPPING = replace(EVERY_MINUTE, overlap="skip")
+
+    def test_without_the_guard_it_is_invalid_and_says_what_to_do(self) -> None:
+        decided = plan(self.SKIPPING, at(NINE), NINE)
+        assert (decided.ends, decided.ticks) == ("invalid", ())
+        assert decided.reason is not None
+        assert decided.reason.startswith(
+            "overlap 'skip' needs the worker guard: call celery_dbbeat"
+        )
+
+    def test_with_the_guard_it_is_invalid_in_this_version(self) -> None:
+        decided = plan(self.SKIPPING, at(NINE), NINE, guarded=True)
+        assert decided.ends == "invalid"
+        assert decided.reason == "overlap 'skip' is not available in this version; allowed is allow"
+
+
+def test_what_is_sent_again_is_wanted_however_late() -> None:
+    (tick,) = plan(EVERY_MINUTE, at(NINE), NINE).ticks
+    late = NINE + timedelta(days=1)
+    assert not still_wanted(EVERY_MINUTE, tick, late)
+    assert still_wanted(EVERY_MINUTE, replace(tick, attempt=2), late)

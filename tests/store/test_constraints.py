@@ -31,6 +31,11 @@ REFUSED = [
     ("end_at", "2026-01-01 00:00+00", "end_after_start"),
     ("max_runs", "0", "max_runs_positive"),
     ("owner", "nobody", "owner_known"),
+    ("max_attempts", "0", "max_attempts_range"),
+    ("max_attempts", "101", "max_attempts_range"),
+    ("on_failure", "shrug", "on_failure_known"),
+    ("resend_after", "0.9 seconds", "resend_after_range"),
+    ("resend_after", "1 year 1 day", "resend_after_range"),
 ]
 # Beyond what Python's datetime and timedelta, or any use, can hold.
 OUT_OF_RANGE = [

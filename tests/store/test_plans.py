@@ -10,6 +10,7 @@ import pytest
 from celery_dbbeat.store import cursors, ticks
 from celery_dbbeat.store.cursors import Holding
 from celery_dbbeat.store.database import Database, DeadlineConnection, Rows, Transaction
+from celery_dbbeat.store.ticks import Adopter
 from tests.store.kit import EVERYTHING, HEDGE, NOTHING, TTL, Person, take
 from tests.support.services import Databases
 
@@ -19,7 +20,6 @@ DUE = 999
 HALF = Holding(dict.fromkeys(range(128), 1))
 HOLDINGS = {"all": EVERYTHING, "half": HALF, "none": NOTHING}
 EMPTY = "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_relation_size(oid) = 0"
-AS_ALONE = "RESET enable_seqscan; RESET enable_hashjoin; RESET enable_mergejoin"
 
 FILL = """
     INSERT INTO dbbeat_schedule (name, task, kind, expression, misfire_grace)
@@ -118,7 +118,7 @@ def test_from_claim_to_mark(crowd: Database, holding: Holding) -> None:
         outgoing = cursors.record(watched, take(watched, holding, BATCH, HEDGE), "a")
         assert len(outgoing) == DUE
         ticks.give_up(watched, dict.fromkeys(outgoing[:10], "why"))
-        adopted = ticks.adopt_unsent(watched, "b", TTL, BATCH, own_too=False)
+        adopted = ticks.adopt_unsent(watched, Adopter("b", TTL, TTL), BATCH, own_too=False)
         assert len(adopted.outgoing) == DUE - 10
         assert ticks.mark_sent(watched, outgoing) == DUE - 10
         cursors.outlook(watched, holding, "b", TTL)
@@ -134,10 +134,9 @@ def test_the_outlook_by_itself(crowd: Database, holding: Holding) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 20, DUE])
-def test_a_mark_by_itself(crowd: Database, number: int) -> None:
+def test_a_mark_of_few_and_of_many(crowd: Database, number: int) -> None:
     with undone(crowd) as watched:
         outgoing = cursors.record(watched, take(watched, limit=BATCH), "a")
         watched.plans.clear()
-        watched._connection.execute(AS_ALONE)
         ticks.mark_sent(watched, outgoing[:number])
         assert whole_tables(watched) == {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -12,7 +13,9 @@ from celery_dbbeat.store.database import Database, Rows, Transaction
 from celery_dbbeat.store.leases import Replica
 from celery_dbbeat.store.migrate import check, migrate
 from celery_dbbeat.store.schedules import CodeSchedule, Ending
+from celery_dbbeat.store.ticks import Adopter
 from tests.store.kit import EVERYTHING, TTL, Person, dispatch, take
+from tests.store.walks import look_back, recover, work
 from tests.support.services import Databases, PgBouncer
 
 ME = Replica("a", "host", 1, "0.1.0")
@@ -51,7 +54,7 @@ def keep_leases(store: Database, channel: str) -> None:
     with store.transaction() as transaction:
         leases.reslice(transaction, 4, channel)
     leases.leave(store, ME.id, channel)
-    housekeeping.keep(store)
+    housekeeping.keep(store, timedelta(days=90))
 
 
 def send(store: Database, person: Person) -> None:
@@ -61,7 +64,7 @@ def send(store: Database, person: Person) -> None:
     first, second = dispatch(store)
     assert ticks.mark_sent(store, [first]) == 1
     with store.transaction() as transaction:
-        adopted = ticks.adopt_unsent(transaction, "b", TTL, 10, own_too=False)
+        adopted = ticks.adopt_unsent(transaction, Adopter("b", TTL, TTL), 10, own_too=False)
     assert [one.schedule.name for one in adopted.outgoing] == [second.schedule.name]
     assert ticks.give_up(store, {second: "why"}) == 1
     outlook = cursors.outlook(store, EVERYTHING, "a", TTL)
@@ -97,6 +100,9 @@ def test_every_statement_works_in_a_schema_of_its_own(bare_url: str, ran: set[st
         send(store, person)
         end_and_mend(store, person)
         sync_code(store)
+        work(store)
+        recover(store, person)
+        look_back(store)
         tables = person.do("SELECT schemaname FROM pg_tables WHERE tablename LIKE 'dbbeat%%'")
     assert {row["schemaname"] for row in tables} == {SCHEMA}
     assert ran == statements.load(None).keys()
@@ -149,6 +155,9 @@ def test_through_a_pooler_in_transaction_mode(pgbouncer: PgBouncer, person: Pers
         send(store, person)
         end_and_mend(store, person)
         sync_code(store)
+        work(store)
+        recover(store, person)
+        look_back(store)
 
 
 def test_two_replicas_through_a_pooler_claim_disjoint_cursors(

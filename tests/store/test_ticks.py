@@ -1,13 +1,14 @@
 """A tick changes state only from `recorded`, and each time one replica wins it."""
 
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
 from celery_dbbeat.store import leases, ticks
 from celery_dbbeat.store.database import Database, Transaction
 from celery_dbbeat.store.leases import Replica
-from celery_dbbeat.store.ticks import Adopted
+from celery_dbbeat.store.ticks import Adopted, Adopter
 from tests.store.kit import TTL, Person, dispatch
 from tests.support.waiting import wait_until
 
@@ -22,7 +23,7 @@ def alive(
 def adopt(
     transaction: Transaction, replica: str = "b", limit: int = 100, *, own_too: bool = False
 ) -> Adopted:
-    return ticks.adopt_unsent(transaction, replica, TTL, limit, own_too=own_too)
+    return ticks.adopt_unsent(transaction, Adopter(replica, TTL, TTL), limit, own_too=own_too)
 
 
 def adopted_by(store: Database, replica: str = "b", *, own_too: bool = False) -> list[UUID]:
@@ -73,6 +74,41 @@ class TestStates:
             ("sent", None),
         ]
 
+    def test_sent_to_guarded_workers_it_is_awaited(self, store: Database, person: Person) -> None:
+        person.add_due("one", "two")
+        first, second = dispatch(store)
+        ticks.mark_sent(store, [first])
+        ticks.mark_sent(store, [second], guarded=True)
+        awaited = {row["schedule_id"]: row["awaited"] for row in person.do("TABLE dbbeat_tick")}
+        assert awaited == {first.schedule.id: False, second.schedule.id: True}
+
+    def test_who_comes_late_does_not_mark_what_was_put_back_since(
+        self, store: Database, person: Person
+    ) -> None:
+        person.add_due("one")
+        outgoing = dispatch(store)
+        person.do("UPDATE dbbeat_tick SET attempt = 2")
+        assert ticks.mark_sent(store, outgoing) == 0
+        assert ticks.give_up(store, dict.fromkeys(outgoing, "too late")) == 0
+
+    def test_the_first_sending_stays_written(self, store: Database, person: Person) -> None:
+        (identity,) = person.add_due("one")
+        outgoing = dispatch(store)
+        person.do("UPDATE dbbeat_tick SET sent_at = now() - interval '1 hour'")
+        (before,) = person.ticks(identity)
+        ticks.mark_sent(store, outgoing)
+        assert person.ticks(identity)[0]["sent_at"] == before["sent_at"]
+
+    def test_what_had_been_sent_before_is_dead_when_it_is_given_up(
+        self, store: Database, person: Person
+    ) -> None:
+        (identity,) = person.add_due("one")
+        (outgoing,) = dispatch(store)
+        person.do("UPDATE dbbeat_tick SET attempt = 2")
+        again = replace(outgoing, tick=replace(outgoing.tick, attempt=2))
+        assert ticks.give_up(store, {again: "the task is unknown"}) == 1
+        assert person.ticks(identity)[0]["state"] == "dead"
+
 
 class TestAdopt:
     def test_ticks_of_a_replica_nobody_knows_are_taken_at_once(
@@ -105,6 +141,31 @@ class TestAdopt:
         assert adopted_by(store) == []
         age(person, TTL.total_seconds() + 1)
         assert adopted_by(store) == [identity]
+
+    def test_with_less_patience_they_are_taken_sooner_but_its_own_are_not(
+        self, store: Database, person: Person
+    ) -> None:
+        (identity,) = person.add_due("one")
+        dispatch(store, "a")
+        alive(store, "a")
+        hasty = timedelta(seconds=1)
+        age(person, 2)
+        with store.transaction() as transaction:
+            own = Adopter("a", TTL, hasty)
+            assert ticks.adopt_unsent(transaction, own, 10, own_too=True).outgoing == []
+            other = Adopter("b", TTL, hasty)
+            (taken,) = ticks.adopt_unsent(transaction, other, 10, own_too=False).outgoing
+        assert taken.schedule.id == identity
+
+    def test_what_a_person_had_sent_again_stays_theirs(
+        self, store: Database, person: Person
+    ) -> None:
+        person.add_due("one")
+        dispatch(store, "a")
+        person.do("UPDATE dbbeat_tick SET kind = 'manual', attempt = 4")
+        with store.transaction() as transaction:
+            (taken,) = adopt(transaction).outgoing
+        assert (taken.tick.kind, taken.tick.attempt) == ("manual", 4)
 
     def test_ticks_of_a_silent_replica_are_taken_at_once(
         self, store: Database, person: Person
@@ -144,9 +205,10 @@ class TestAdopt:
         assert again.schedule == outgoing.schedule
         assert again.tick.task_id == outgoing.tick.task_id
         assert again.tick.nominal_at == outgoing.tick.nominal_at
-        assert (again.tick.kind, again.tick.attempt) == ("recovery", 2)
+        # It is the same sending, not known to have happened: no attempt at running it is lost.
+        assert (again.tick.kind, again.tick.attempt) == ("recovery", 1)
         (tick,) = person.ticks(identity)
-        assert (tick["replica"], tick["kind"], tick["attempt"]) == ("b", "recovery", 2)
+        assert (tick["replica"], tick["kind"], tick["attempt"]) == ("b", "recovery", 1)
         assert ticks.mark_sent(store, [outgoing]) == 1
 
     def test_what_was_sent_or_missed_is_nobodys_to_adopt(

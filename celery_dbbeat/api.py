@@ -1,0 +1,108 @@
+"""Schedules from Python: what became of them, and what can be done about it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from uuid import UUID
+
+from celery import Celery
+
+from celery_dbbeat import embedded
+from celery_dbbeat.errors import NotFound, SettingsError
+from celery_dbbeat.settings import Settings
+from celery_dbbeat.store import history
+from celery_dbbeat.store.database import Database, Transaction
+from celery_dbbeat.store.history import DeadLetter, EarlierRun, HistoryEntry
+
+__all__ = ["DeadLetter", "EarlierRun", "HistoryEntry", "Schedules"]
+
+
+class Schedules:
+    """The schedules of an app.
+
+    >>> schedules = Schedules(app)
+    >>> schedules.history("invoices", limit=1)[0].state
+    'sent'
+
+    Making one costs nothing and connects to nothing, so it may stand beside the app. The settings
+    are read at first use; each call has a connection of its own, so that threads and forked
+    processes may share the object.
+    """
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def history(
+        self, name: str, limit: int = 50, before: datetime | None = None
+    ) -> list[HistoryEntry]:
+        """What became of a schedule's fire times, the newest first.
+
+        >>> page = schedules.history("invoices")
+        >>> [(entry.nominal, entry.state, entry.duration, entry.error) for entry in page]
+        >>> older = schedules.history("invoices", before=page[-1].nominal)
+        """
+        _check_limit(limit)
+        if before is not None and before.tzinfo is None:
+            raise SettingsError(f"before is {before!r}; allowed is a datetime with a time zone")
+        with self._transaction() as transaction:
+            return history.history(transaction, name, limit, before)
+
+    def dead(self, limit: int = 100, schedule: str | None = None) -> list[DeadLetter]:
+        """Ticks that were given up, the newest first; of one schedule, or of all.
+
+        >>> for letter in schedules.dead():
+        ...     print(letter.schedule, letter.nominal, letter.reason, letter.traceback)
+        """
+        _check_limit(limit)
+        with self._transaction() as transaction:
+            return history.dead(transaction, limit, schedule)
+
+    def replay(self, *task_ids: UUID | str) -> None:
+        """Have dead ticks run again, under their own ids; beat sends them at once.
+
+        >>> schedules.replay(schedules.dead()[0].task_id)
+
+        Where one of them cannot be, none is.
+        """
+        identities = [_identity(task_id) for task_id in task_ids]
+        with self._transaction() as transaction:
+            for identity in identities:
+                history.replay(transaction, identity)
+
+    def replay_all(self, schedule: str | None = None) -> int:
+        """Have all dead ticks run again, of one schedule or of all; returns how many.
+
+        Those whose schedule was deleted stay dead.
+
+        >>> schedules.replay_all("invoices")
+        3
+        """
+        with self._transaction() as transaction:
+            return history.replay_all(transaction, schedule)
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return Settings.read(self._app.conf)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        # An embedded server is looked for each time: a forked process has to say that it uses it.
+        settings = embedded.resolve(self._settings)
+        with (
+            Database(settings.url, settings.schema, settings.database_timeout) as database,
+            database.transaction() as transaction,
+        ):
+            yield transaction
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise SettingsError(f"limit is {limit}; allowed is 1 or more")
+
+
+def _identity(task_id: UUID | str) -> UUID:
+    try:
+        return task_id if isinstance(task_id, UUID) else UUID(task_id)
+    except ValueError:
+        raise NotFound(f"{task_id!r} is not a task id of this package; allowed is a UUID") from None

@@ -1,0 +1,66 @@
+"""One walk through all statements of workers, of recovery and of those who look back."""
+
+from datetime import datetime, timezone
+from uuid import UUID
+
+import pytest
+
+from celery_dbbeat.errors import NotFound
+from celery_dbbeat.store import awaited, history, runs, ticks, workers
+from celery_dbbeat.store.awaited import BEGINNING, Closing
+from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.runs import Ending, Run
+from tests.store.kit import TTL, Person, dispatch
+
+NOON = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
+UNKNOWN = UUID(int=0)
+RUN = Run(UUID(int=1), NOON, "one", 1, 0, "celery@one")
+
+
+def work(store: Database) -> None:
+    """A worker comes, has a tick that nobody else gets, writes its effect, and goes."""
+    workers.announce(store, "celery@one", ["celery"], "0.1.0")
+    assert workers.guarded_queues(store) == {"celery"}
+    assert runs.take(store, RUN, TTL) == RUN
+    assert runs.take(store, RUN, TTL) is None
+    runs.renew(store, [RUN], TTL)
+    runs.note_stale(store, RUN)
+    effect = {**RUN.key(), "schedule": RUN.schedule, "worker": RUN.worker}
+    assert len(store.run("mark_effect", **effect).all) == 1
+    assert runs.finish(store, RUN, Ending("done", "SUCCESS"))
+    assert runs.is_done(store, RUN)
+    key = {"task_id": RUN.task_id, "nominal_at": RUN.nominal_at}
+    assert store.run("effect_status", **key).one()["status"] == "done"
+    runs.revoke(store, RUN, terminated=False)
+    workers.forget(store, "celery@one")
+
+
+def recover(store: Database, person: Person) -> None:
+    """A tick is awaited, looked into, sent again, and given up."""
+    person.add_due("lost")
+    (sent,) = dispatch(store)
+    assert ticks.mark_sent(store, [sent], guarded=True) == 1
+    found = awaited.settle(store, BEGINNING, 10)
+    now, (suspect,) = awaited.suspects(store, found.unsettled)
+    assert now is not None
+    assert awaited.overtaken(store, [suspect]) == set()
+    (again,) = awaited.resend(store, [suspect], "a")
+    assert ticks.mark_sent(store, [again], guarded=True) == 1
+    found = awaited.settle(store, BEGINNING, 10)
+    _, (suspect,) = awaited.suspects(store, found.unsettled)
+    assert awaited.close(store, [(suspect, Closing("dead", "why"))]) == {suspect.task_id}
+    assert awaited.revive(store) == 0
+    assert awaited.queue_readers(store) == {}
+
+
+def look_back(store: Database) -> None:
+    """What `recover` left dead is found and sent again."""
+    with store.transaction() as transaction:
+        (entry,) = history.history(transaction, "lost", 10, None)
+        (letter,) = history.dead(transaction, 10, "lost")
+        assert letter.task_id == entry.task_id
+        history.replay(transaction, letter.task_id)
+    with store.transaction() as transaction:
+        assert history.replay_all(transaction, None) == 0
+    with pytest.raises(NotFound), store.transaction() as transaction:
+        history.replay(transaction, UNKNOWN)
