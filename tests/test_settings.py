@@ -26,6 +26,11 @@ DEFAULTS = {
     "broker_timeout": 5.0,
     "listen_url": None,
     "auto_migrate": False,
+    "guard": False,
+    "run_lease": 60.0,
+    "max_attempts": 3,
+    "resend_after": 30.0,
+    "retention": timedelta(days=90),
 }
 # As in app.conf, as in the environment, as read.
 GIVEN: dict[str, tuple[object, str, object]] = {
@@ -39,6 +44,11 @@ GIVEN: dict[str, tuple[object, str, object]] = {
     "broker_timeout": (2, "3.5", 3.5),
     "listen_url": (URL, "postgresql://d@e/f", "postgresql+psycopg://d@e/f"),
     "auto_migrate": (False, "yes", True),
+    "guard": (True, "on", True),
+    "run_lease": (5, "7.5", 7.5),
+    "max_attempts": (5, "7", 7),
+    "resend_after": (5, "7.5", 7.5),
+    "retention": (timedelta(days=7), "30", timedelta(days=30)),
 }
 SECONDS = {
     "lease_ttl": (1, 3600),
@@ -46,6 +56,8 @@ SECONDS = {
     "hedge_after": (0.05, 600),
     "database_timeout": (0.1, 600),
     "broker_timeout": (0.1, 600),
+    "run_lease": (1, 86_400),
+    "resend_after": (1, 86_400),
 }
 
 
@@ -248,3 +260,9 @@ class TestUnknownNames:
     def test_what_others_read_is_not_warned_of(self, caplog: pytest.LogCaptureFixture) -> None:
         read({}, DBBEAT_FAILPOINTS="", DBBEAT_TEST_REDIS_URL="redis://", PATH="/bin")
         assert caplog.records == []
+
+
+@pytest.mark.parametrize("value", [0, 0.5, "ninety", 36_501, -1, "inf", "nan", timedelta(hours=1)])
+def test_a_retention_that_is_no_number_of_days_is_refused(value: object) -> None:
+    told = refusal("retention", value)
+    assert f"dbbeat_retention is {value!r}; allowed is a number of days from 1 to 36500" in told

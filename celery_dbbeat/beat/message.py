@@ -218,16 +218,19 @@ class Messages:
 
 def headers_of(one: Outgoing) -> dict[str, Any]:
     """The headers that every tick carries."""
-    tick = one.tick
+    tick, zone = one.tick, one.schedule.timezone
+    header = {
+        "schedule": one.schedule.name,
+        "nominal": tick.nominal_at.isoformat(),
+        "kind": tick.kind,
+        "attempt": tick.attempt,
+    }
+    if zone != "UTC":
+        header["timezone"] = zone
     return {
         "celery_beat_task": True,
         "periodic_task_name": one.schedule.name,
-        "dbbeat": {
-            "schedule": one.schedule.name,
-            "nominal": tick.nominal_at.isoformat(),
-            "kind": tick.kind,
-            "attempt": tick.attempt,
-        },
+        "dbbeat": header,
     }
 
 

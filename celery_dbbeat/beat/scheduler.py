@@ -30,9 +30,7 @@ class DatabaseScheduler(Scheduler):
 
     def setup_schedule(self) -> None:
         """Read the settings and the app's own entries; the first tick connects."""
-        settings = Settings.read(self.app.conf)
-        if embedded.is_embedded(settings.url):
-            settings = settings.at(embedded.start(settings.url))
+        settings = embedded.resolve(Settings.read(self.app.conf))
         self.data: dict[str, Any] = {}
         self.install_default_entries(self.app.conf.beat_schedule)
         entries = {**self.data, **self.app.conf.beat_schedule}

@@ -17,10 +17,7 @@ from celery_dbbeat.worker.guard import Guard
 @functools.cache
 def settings_of(app: Celery) -> Settings:
     """The settings of an app, read once; an embedded Postgres is started."""
-    settings = Settings.read(app.conf)
-    if embedded.is_embedded(settings.url):
-        settings = settings.at(embedded.start(settings.url))
-    return settings
+    return embedded.resolve(Settings.read(app.conf))
 
 
 def guard_process(app: Celery) -> Guard:

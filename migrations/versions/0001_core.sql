@@ -157,8 +157,8 @@ CREATE FUNCTION dbbeat_schedule_revise() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     new_when boolean := (NEW.kind, NEW.expression, NEW.timezone, NEW.start_at, NEW.end_at, NEW.max_runs)
         IS DISTINCT FROM (OLD.kind, OLD.expression, OLD.timezone, OLD.start_at, OLD.end_at, OLD.max_runs);
-    new_what boolean := (NEW.task, NEW.args, NEW.kwargs, NEW.options)
-        IS DISTINCT FROM (OLD.task, OLD.args, OLD.kwargs, OLD.options);
+    new_what boolean := (NEW.task, NEW.args, NEW.kwargs, NEW.options, NEW.overlap)
+        IS DISTINCT FROM (OLD.task, OLD.args, OLD.kwargs, OLD.options, OLD.overlap);
 BEGIN
     IF NEW.id <> OLD.id THEN
         RAISE EXCEPTION 'dbbeat_schedule.id of % cannot be changed: task ids are made from it', OLD.name;

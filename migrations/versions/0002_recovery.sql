@@ -52,7 +52,7 @@ BEGIN
     RETURN QUERY
         UPDATE dbbeat_tick t
         SET state = 'recorded', kind = 'manual', replica = 'replay', claimed_at = now(),
-            awaited = false, outcome = NULL, reason = NULL, losses = 0,
+            sent_at = NULL, awaited = false, outcome = NULL, reason = NULL, losses = 0,
             attempt = least(30000, 1 + greatest(t.attempt, (
                 SELECT d.attempt FROM dbbeat_dedup d
                 WHERE d.task_id = t.task_id AND d.nominal_at = t.nominal_at)))

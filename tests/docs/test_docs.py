@@ -2,12 +2,15 @@
 
 import re
 from dataclasses import fields
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
-from celery import Celery
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from celery_dbbeat.rules.trigger import KINDS, parse_trigger
 from celery_dbbeat.settings import PREFIX, Settings
@@ -35,12 +38,36 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_the_app_of_the_readme_uses_the_scheduler() -> None:
-    (code,) = _blocks(ROOT / "README.md", "python")
-    names: dict[str, Celery] = {}
-    exec(code, names)  # noqa: S102 - the README's own code
+def test_the_code_of_the_readme_has_its_effect_once(database_url: str) -> None:
+    class Base(DeclarativeBase):
+        """The reader's own models."""
+
+    class Invoice(Base):
+        __tablename__ = "invoice"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        plan: Mapped[str]
+        month: Mapped[date]
+
+    engine = create_engine(database_url, poolclass=NullPool)
+    Base.metadata.create_all(engine)
+    names: dict[str, Any] = {"Session": Session, "engine": engine, "Invoice": Invoice}
+    for code in _blocks(ROOT / "README.md", "python"):
+        exec(code, names)  # noqa: S102 - the README's own code
+    settings = Settings.read(names["app"].conf, {})
     assert names["app"].conf.beat_scheduler == "celery_dbbeat:DatabaseScheduler"
-    assert Settings.read(names["app"].conf, {}).url == "postgresql+psycopg://shop@localhost/shop"
+    assert (settings.url, settings.guard) == ("postgresql+psycopg://shop@localhost/shop", True)
+    header = {"schedule": "bill", "nominal": "2026-05-01T00:00:00+00:00", "kind": "scheduled"}
+    for _ in range(2):
+        names["bill"].apply(
+            ("monthly",), task_id=str(uuid4()), headers={"dbbeat": {**header, "attempt": 1}}
+        ).get(disable_sync_subtasks=False)
+    same = str(uuid4())
+    for _ in range(2):
+        names["bill"].apply(
+            ("monthly",), task_id=same, headers={"dbbeat": {**header, "attempt": 1}}
+        )
+    with Session(engine) as session:
+        assert [invoice.month for invoice in session.query(Invoice)] == [date(2026, 5, 1)] * 3
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """With three months of ticks and runs, one partition a day, beat's statements stay short.
 
-Times are printed (`-s`), not judged: machines that run tests are shared and noisy.
+Times are printed (`-s`). Only the best of several is judged, against a bound that a bad plan, which
+takes seconds, breaks and a noisy machine does not.
 """
 
 from collections.abc import Callable, Iterator

@@ -15,8 +15,10 @@ from tests.support.waiting import wait_until
 from tests.worker.fleet import Fleet
 
 BURST = """
-    INSERT INTO dbbeat_schedule (name, task, kind, expression, start_at, max_runs)
-    SELECT 'burst-' || i, %(task)s, 'interval', %(every)s, now() + interval '1 s', %(runs)s
+    INSERT INTO dbbeat_schedule (name, task, kind, expression, start_at, max_runs, kwargs)
+    SELECT 'burst-' || i, %(task)s, 'interval', %(every)s,
+           now() + interval '1 s' + i * %(apart)s * interval '1 s', %(runs)s,
+           jsonb_build_object('seconds', %(seconds)s::float8)
     FROM generate_series(1, %(count)s::int) AS i
 """
 TICKS = "SELECT count(*) FROM dbbeat_tick WHERE state = 'sent'"
@@ -28,7 +30,9 @@ COUNTS = """
     GROUP BY effects ORDER BY effects
 """
 NOT_ENDED = "SELECT count(*) FROM dbbeat_tick WHERE awaited OR state = 'recorded'"
-UNFINISHED = "SELECT count(*) FROM dbbeat_schedule WHERE state = 'active' AND starts_with(name, 'burst')"
+UNFINISHED = """
+    SELECT count(*) FROM dbbeat_schedule WHERE state = 'active' AND starts_with(name, 'burst-')
+"""
 OPEN = """
     SELECT t.state, t.attempt, t.losses, t.claimed_at, t.reason, d.status, d.lease_until
     FROM dbbeat_tick t LEFT JOIN dbbeat_dedup d USING (task_id, nominal_at)
@@ -40,8 +44,11 @@ def by_effects(fleet: Fleet) -> dict[int, int]:
     return {row["effects"]: row["ticks"] for row in fleet.tables.rows(COUNTS)}
 
 
-def start_burst(fleet: Fleet, task: str, count: int, runs: int = 1, every: str = "5") -> None:
-    fleet.tables.rows(BURST, task=task, count=count, runs=runs, every=every)
+def start_burst(fleet: Fleet, task: str, count: int, **given: float) -> None:
+    """So many schedules, at one instant or `apart`, that end after `runs` fire times."""
+    usual = {"runs": 1, "every": 5.0, "apart": 0.0, "seconds": 0.0, **given}
+    usual["every"] = f"{usual['every']:g}"  # type: ignore[assignment]
+    fleet.tables.rows(BURST, task=task, count=count, **usual)
 
 
 def wait_until_all_ended(fleet: Fleet, timeout: float = 60) -> None:
@@ -90,9 +97,8 @@ def test_a_frozen_worker_is_overtaken_and_what_it_does_on_waking_is_rolled_back(
 ) -> None:
     fleet.start_and_wait(1)
     frozen = fleet.start_worker()
-    fleet.tables.rows(BURST, task="exactly", count=1, runs=1, every="5")
-    fleet.tables.rows("""UPDATE dbbeat_schedule SET kwargs = '{"seconds": 2}'""")
-    identity = wait_until(lambda: _running(fleet), 20, "a run")
+    start_burst(fleet, "exactly", 1, seconds=2)
+    identity = wait_until(lambda: _running(fleet), 20, "a run")[0]
     frozen.stop_signal()
     fleet.start_worker()
     run = fleet.wait_for_status(identity, "done", 30)
@@ -107,9 +113,9 @@ def test_a_frozen_worker_is_overtaken_and_what_it_does_on_waking_is_rolled_back(
     assert by_effects(fleet) == {1: 1}
 
 
-def _running(fleet: Fleet) -> UUID | None:
+def _running(fleet: Fleet) -> list[UUID]:
     rows = fleet.tables.rows("SELECT task_id FROM dbbeat_dedup WHERE status = 'running'")
-    return rows[0]["task_id"] if rows else None
+    return [row["task_id"] for row in rows]
 
 
 def test_a_broker_is_emptied_with_a_thousand_ticks_waiting(
@@ -129,8 +135,7 @@ def test_a_broker_is_emptied_with_a_thousand_ticks_waiting(
 def test_a_long_queue_is_not_made_longer(fleet: Fleet) -> None:
     """Ticks that wait for longer than `resend_after` while others are taken are not sent again."""
     fleet.start_and_wait(1)
-    start_burst(fleet, "plain", 40)
-    fleet.tables.rows("""UPDATE dbbeat_schedule SET kwargs = '{"seconds": 0.2}'""")
+    start_burst(fleet, "plain", 40, seconds=0.2)
     wait_until(lambda: fleet.tables.value(TICKS) == 40, 20, "all sent")
     fleet.start_worker("--prefetch-multiplier", "1")
     wait_until_all_ended(fleet)
@@ -144,7 +149,7 @@ def test_postgres_restarts_under_load(
     with Fleet(tmp_path, own_database_url, redis_url) as fleet:
         fleet.start_and_wait(2)
         fleet.start_worker("-c", "2", pool="prefork")
-        start_burst(fleet, "exactly", 100, runs=6, every="1")
+        start_burst(fleet, "exactly", 100, runs=6, every=1)
         wait_until(lambda: fleet.tables.value(TICKS) > 150, 20, "load")
         own_postgres.restart()
         wait_until(lambda: fleet.tables.value(TICKS) > 300, 30, "more load", every=0.2)
@@ -169,13 +174,16 @@ def test_workers_without_the_guard_are_left_in_peace(fleet: Fleet) -> None:
     start_burst(fleet, "plain", 50)
     wait_until(lambda: fleet.effects() == 50, 20, "all effects")
     fleet.tables.rows("UPDATE dbbeat_tick SET claimed_at = claimed_at - interval '1 hour'")
-    marker = fleet.tables.value("SELECT now()")
-    seen = "SELECT seen_at > %(at)s FROM dbbeat_replica"
-    for _ in range(2):  # two heartbeats are several passes of recovery
-        wait_until(lambda at=marker: fleet.tables.value(seen, at=at), 20, "a pass")
-        marker = fleet.tables.value("SELECT now()")
+    for _ in range(2):  # between two heartbeats there are several passes of recovery
+        wait_for_heartbeat(fleet)
     assert by_effects(fleet) == {1: 50}
     assert fleet.tables.value("SELECT sum(losses) FROM dbbeat_tick") == 0
+
+
+def wait_for_heartbeat(fleet: Fleet) -> None:
+    now = fleet.tables.value("SELECT now()")
+    seen = "SELECT seen_at > %(at)s FROM dbbeat_replica"
+    wait_until(lambda: fleet.tables.value(seen, at=now), 20, "a heartbeat")
 
 
 @pytest.mark.timeout(600)
@@ -184,12 +192,14 @@ def test_workers_and_beats_are_killed_all_the_time(fleet: Fleet, long_run: bool)
     seed = os.environ.get("DBBEAT_TEST_SEED") or str(random.randrange(10**6))  # noqa: S311 - no secret
     print(f"DBBEAT_TEST_SEED={seed}")
     chance = random.Random(seed)  # noqa: S311 - no secret
-    schedules, runs = (1000, 20) if long_run else (200, 5)
+    schedules, runs, every = (1000, 20, 7) if long_run else (120, 6, 3)
     fleet.environment["DBBEAT_MAX_ATTEMPTS"] = "20"
     fleet.start_and_wait(2)
     for _ in range(4):
         fleet.start_worker()
-    start_burst(fleet, "exactly", schedules, runs=runs, every="5" if long_run else "3")
+    # All the time some are running, so that each kill hits something.
+    apart = every / schedules
+    start_burst(fleet, "exactly", schedules, runs=runs, every=every, apart=apart, seconds=0.02)
     while fleet.tables.value(UNFINISHED):
         time.sleep(3)  # the pace of the load
         fleet.check_running()
