@@ -194,14 +194,16 @@ def dead(ctx: click.Context, schedule: str | None, limit: int, as_json: bool) ->
 @click.option("--all", "everything", is_flag=True, help="All dead ticks instead of those named.")
 @click.option("-s", "--schedule", metavar="NAME", help="With --all: only those of this schedule.")
 @click.option("-y", "--yes", is_flag=True, help="With --all: do not ask.")
+@_JSON
 @click.pass_context
-def replay(
+def replay(  # noqa: PLR0913 - click passes each of them
     ctx: click.Context,
     task_ids: tuple[str, ...],
     schedule: str | None,
     *,
     everything: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Have dead ticks run again, under their own ids. Beat sends them at once."""
     if everything == bool(task_ids):
@@ -217,7 +219,7 @@ def replay(
     else:
         schedules.replay(*task_ids)
         count = len(task_ids)
-    click.echo(f"Sent again: {count}.")
+    _say(as_json, f"Sent again: {count}.", sent_again=count)
 
 
 @dbbeat.command(cls=_Command)

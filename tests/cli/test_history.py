@@ -108,8 +108,8 @@ class TestReplay:
     def test_all_of_a_schedule(self, celery: Run, clerk: Clerk, database_url: str) -> None:
         clerk.dead(clerk.add(), NOON)
         clerk.dead(clerk.add("other"), NOON + HOUR)
-        done = celery("replay", "--all", "-s", "other", "--yes", SHOP_URL=database_url)
-        assert answered(done) == "Sent again: 1.\n"
+        done = celery("replay", "--all", "-s", "other", "--yes", "--json", SHOP_URL=database_url)
+        assert answered(done) == '{"sent_again": 1}\n'
         assert states(clerk) == ["dead", "recorded"]
 
     def test_all_asks_and_no_answer_is_no(
