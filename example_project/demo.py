@@ -90,9 +90,10 @@ class Demo:
         say(f"kill -9 {leader.pid}: {leader.name}, which led, is gone")
 
     def kill_worker(self) -> None:
-        """Whatever it had in its hands is run by the next."""
+        """In the middle of a task, which the next one runs."""
+        wait(self.ledger.something_runs, START_TIMEOUT)
         self.scene.kill(self.worker)
-        say(f"kill -9 {self.worker.pid}: the worker is gone, and what it had in its hands")
+        say(f"kill -9 {self.worker.pid}: the worker is gone, in the middle of a task")
         self.worker = self.add_worker("worker-2")
 
     def close(self) -> Count:
@@ -138,7 +139,7 @@ def summary(count: Count, demo: Demo) -> str:
     if count.stray:
         lines.append(("stray", f"{count.stray}", "effects of ids that are in no tick"))
     if late:
-        lines.append(("late, median", f"{statistics.median(late):.0f} ms", "until the effect"))
+        lines.append(("late, median", f"{statistics.median(late):.0f} ms", "until the effect; a task takes 100 ms"))
         lines.append(("late, worst", f"{late[-1]:.0f} ms", "the kill included"))
     if count.gap is not None:
         gap = f"{count.gap.total_seconds() * 1000:.0f} ms"

@@ -53,6 +53,7 @@ FIRE_TIMES = text(r"""
         FROM expected e
     ) AS fire_time
 """)
+RUNNING = text("SELECT count(*) FROM dbbeat_dedup WHERE status = 'running'")
 # Ticks that were sent again because they, or the worker that had them, were lost.
 RECOVERED = text("SELECT count(*) FROM dbbeat_tick WHERE losses > 0")
 STRAY = text("""
@@ -123,6 +124,10 @@ class Ledger:
     def nothing_open(self) -> bool:
         with self._engine.connect() as connection:
             return not connection.scalar(OPEN)
+
+    def something_runs(self) -> bool:
+        with self._engine.connect() as connection:
+            return bool(connection.scalar(RUNNING))
 
     def progress(self) -> Progress:
         with self._engine.connect() as connection:

@@ -1,5 +1,7 @@
 """What the application does now and then. Each run leaves a row in the table of effects."""
 
+import time
+
 from celery import Task
 
 from example_project.app import app
@@ -9,6 +11,7 @@ from example_project.effects import record
 @app.task(bind=True)  # type: ignore[untyped-decorator]
 def bill_invoices(self: Task, plan: str) -> None:
     """Bill what is due by now."""
+    time.sleep(0.1)  # banks take their time
     record(self, f"billed the {plan} plan")
 
 
