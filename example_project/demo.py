@@ -139,7 +139,13 @@ def summary(count: Count, demo: Demo) -> str:
     if count.stray:
         lines.append(("stray", f"{count.stray}", "effects of ids that are in no tick"))
     if late:
-        lines.append(("late, median", f"{statistics.median(late):.0f} ms", "until the effect; a task takes 100 ms"))
+        lines.append(
+            (
+                "late, median",
+                f"{statistics.median(late):.0f} ms",
+                "until the effect; a task takes 100 ms",
+            )
+        )
         lines.append(("late, worst", f"{late[-1]:.0f} ms", "the kill included"))
     if count.gap is not None:
         gap = f"{count.gap.total_seconds() * 1000:.0f} ms"
