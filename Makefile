@@ -34,7 +34,7 @@ test: $(WITH)-test servers ## Run the tests against real servers, each started f
 faults: $(WITH)-test servers ## Run the fault suite for longer
 	$(BIN)/python -m pytest tests/faults --long $(ARGS)
 
-demo: $(WITH)-demo ## See it run: two beats, a worker, one of them killed; nothing to install
+demo: $(WITH)-demo ## See it run: beats and a worker, the leader and the worker killed
 	$(BIN)/python -m example_project.demo $(ARGS)
 
 bench: $(WITH)-test $(WITH)-bench servers ## Measure this project and its peers

@@ -48,7 +48,7 @@ class Schedules:
         with self._transaction() as transaction:
             return history.history(transaction, name, limit, before)
 
-    def dead(self, limit: int = 100, schedule: str | None = None) -> list[DeadLetter]:
+    def dead(self, *, schedule: str | None = None, limit: int = 100) -> list[DeadLetter]:
         """Ticks that were given up, the newest first; of one schedule, or of all.
 
         >>> for letter in schedules.dead():
@@ -65,17 +65,19 @@ class Schedules:
 
         Where one of them cannot be, none is.
         """
+        if not task_ids:
+            raise NotFound("no task id is named; allowed is one or more, or replay_all()")
         identities = [_identity(task_id) for task_id in task_ids]
         with self._transaction() as transaction:
             for identity in identities:
                 history.replay(transaction, identity)
 
-    def replay_all(self, schedule: str | None = None) -> int:
+    def replay_all(self, *, schedule: str | None = None) -> int:
         """Have all dead ticks run again, of one schedule or of all; returns how many.
 
         Those whose schedule was deleted stay dead.
 
-        >>> schedules.replay_all("invoices")
+        >>> schedules.replay_all(schedule="invoices")
         3
         """
         with self._transaction() as transaction:

@@ -149,7 +149,7 @@ def history(ctx: click.Context, name: str, limit: int, as_json: bool) -> None:  
                 "KIND": entry.kind,
                 "RUN": entry.status,
                 "ATTEMPT": entry.attempt,
-                "LATE": entry.lateness,
+                "SENT LATE": entry.lateness,
                 "TOOK": entry.duration,
                 "WORKER": entry.worker,
                 "TASK ID": entry.task_id,
@@ -164,11 +164,14 @@ def history(ctx: click.Context, name: str, limit: int, as_json: bool) -> None:  
 @dbbeat.command(cls=_Command)
 @click.option("-s", "--schedule", metavar="NAME", help="Only those of this schedule.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("-t", "--traceback", "tracebacks", is_flag=True, help="With their tracebacks.")
 @_JSON
 @click.pass_context
-def dead(ctx: click.Context, schedule: str | None, limit: int, as_json: bool) -> None:  # noqa: FBT001 - click passes it
+def dead(
+    ctx: click.Context, schedule: str | None, limit: int, *, tracebacks: bool, as_json: bool
+) -> None:
     """List dead ticks, those that were given up, the newest first; times in UTC."""
-    letters = _schedules(ctx).dead(limit, schedule)
+    letters = _schedules(ctx).dead(limit=limit, schedule=schedule)
     if as_json:
         _answer([asdict(letter) for letter in letters])
         return
@@ -187,6 +190,8 @@ def dead(ctx: click.Context, schedule: str | None, limit: int, as_json: bool) ->
         ],
         "No tick is dead.",
     )
+    for letter in letters if tracebacks else ():
+        click.echo(f"\n{letter.task_id}\n{letter.traceback or 'no traceback'}")
 
 
 @dbbeat.command(cls=_Command)
@@ -205,7 +210,7 @@ def replay(  # noqa: PLR0913 - click passes each of them
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Have dead ticks run again, under their own ids. Beat sends them at once."""
+    """Have dead ticks run again, under their own ids. Those of deleted schedules stay dead."""
     if everything == bool(task_ids):
         raise click.UsageError("name task ids, or give --all")
     if not everything and (schedule is not None or yes):
@@ -215,11 +220,11 @@ def replay(  # noqa: PLR0913 - click passes each of them
         whose = "every schedule" if schedule is None else f"the schedule {schedule!r}"
         if not yes:
             click.confirm(f"Run all dead ticks of {whose} again?", abort=True, err=True)
-        count = schedules.replay_all(schedule)
+        count = schedules.replay_all(schedule=schedule)
     else:
         schedules.replay(*task_ids)
         count = len(task_ids)
-    _say(as_json, f"Sent again: {count}.", sent_again=count)
+    _say(as_json, f"To be sent again by beat: {count}.", sent_again=count)
 
 
 @dbbeat.command(cls=_Command)

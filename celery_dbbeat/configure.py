@@ -5,6 +5,8 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 
+from celery_dbbeat.errors import DbbeatError
+
 SCHEDULER = "celery_dbbeat:DatabaseScheduler"
 # By name: only workers import it.
 _STEP = "celery_dbbeat.worker.install:GuardStep"
@@ -33,7 +35,11 @@ def _guard_pool_processes(app: Celery) -> None:
         # Before the pool forks: what an embedded Postgres is started for is inherited.
         from celery_dbbeat.worker.install import settings_of
 
-        settings_of(app)
+        try:
+            settings_of(app)
+        except DbbeatError as error:
+            # Signals swallow errors: this ends the worker, with one line that says why.
+            raise SystemExit(f"Error: {error}") from None
 
     def begin(**_: Any) -> None:
         # In a pool process, so that nobody else needs what is imported here.

@@ -132,8 +132,9 @@ def _url(name: str, raw: object) -> str:
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg"}:
         # A URL may hold a password, so only its scheme is shown.
-        shown = f"{scheme}://…" if separator else "not a URL"
-        raise _refuse(name, shown, allowed)
+        if not separator:
+            raise SettingsError(f"{PREFIX}{name} is not a URL; allowed is {allowed}")
+        raise _refuse(name, f"{scheme}://…", allowed)
     url = f"postgresql+psycopg://{rest}"
     try:
         parsed = make_url(url)

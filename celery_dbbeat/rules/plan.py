@@ -107,8 +107,8 @@ def _check_overlap(overlap: str, *, guarded: bool) -> None:
             f"overlap {overlap!r} is not available in this version; allowed is allow"
         )
     raise ScheduleError(
-        f"overlap {overlap!r} needs the worker guard: call celery_dbbeat.setup(app) where the app "
-        "is made; without it allowed is allow"
+        f"overlap {overlap!r} needs the worker guard, celery_dbbeat.setup(app), and is not "
+        "available in this version; allowed is allow"
     )
 
 

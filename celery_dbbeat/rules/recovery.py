@@ -155,7 +155,9 @@ def judge(tick: Open, limits: Limits, queue: Queue, now: datetime) -> Verdict:
     if stand is Standing.FAILED:
         return _after_failure(tick, limits, now)
     if stand is Standing.LOST:
-        return _again(tick, limits, "its worker was lost", now)
+        given_back = tick.status == "released" and tick.error is not None
+        why = f"it was given back: {tick.error}" if given_back else "its worker was lost"
+        return _again(tick, limits, why, now)
     if stand is Standing.UNTAKEN and overdue(tick, limits, now):
         return _when_untaken(tick, limits, queue, now)
     return WAIT

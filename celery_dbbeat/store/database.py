@@ -33,7 +33,8 @@ _MISSING = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
 
 def translate(error: Exception) -> DbbeatError:
     """Say a driver's error in this package's words."""
-    text = str(error).strip() or type(error).__name__
+    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    text = " ".join((said or str(error)).split()) or type(error).__name__
     if isinstance(error, _MISSING):
         return SchemaError(f"{text}; run `celery -A your_app dbbeat migrate`")
     if isinstance(error, _PASSING):

@@ -84,12 +84,16 @@ RETURNING started_at < now() AS was_there;
 SELECT status, attempt FROM dbbeat_dedup
 WHERE task_id = CAST(%(task_id)s AS uuid) AND nominal_at = CAST(%(nominal_at)s AS timestamptz);
 
--- name: revoke_run
--- Somebody revoked the task: a run that was terminated has failed, and so has a tick that no worker
--- had taken. A run of it that goes on elsewhere is left alone.
+-- name: discard
+-- A worker's main process gave the message up: somebody revoked it, or it does not know the task. A
+-- tick that no worker had taken gets a row that says so, and so does a run that was terminated. A run
+-- of it that goes on elsewhere is left alone.
 INSERT INTO dbbeat_dedup AS d (task_id, nominal_at, schedule, status, attempt, worker, lease_until, ended_at, result, error)
-VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, 'failed', %(attempt)s, %(worker)s, now(),
-        clock_timestamp(), 'REVOKED', %(error)s)
+VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, %(status)s, %(attempt)s, %(worker)s, now() + %(rest)s,
+        clock_timestamp(), %(result)s, %(error)s)
 ON CONFLICT (task_id, nominal_at) DO UPDATE
-SET status = 'failed', ended_at = clock_timestamp(), result = 'REVOKED', error = excluded.error
-WHERE %(terminated)s AND d.status = 'running';
+SET status = excluded.status, ended_at = excluded.ended_at, result = excluded.result,
+    error = excluded.error, lease_until = excluded.lease_until
+WHERE CASE d.status WHEN 'running' THEN %(terminated)s
+                    WHEN 'released' THEN true
+                    WHEN 'done' THEN false ELSE excluded.attempt > d.attempt END;

@@ -87,16 +87,18 @@ def is_done(database: Database, run: Run) -> bool:
     return bool(rows) and rows[0]["status"] == "done"
 
 
-def revoke(database: Database, run: Run, *, terminated: bool) -> None:
-    """Say that somebody revoked this tick, and whether its task was terminated for that."""
-    error = "somebody revoked it" + (" while it ran" if terminated else " before it was run")
+def discard(database: Database, run: Run, ending: Ending, *, terminated: bool = False) -> None:
+    """Say why a worker gave up a message, and whether it terminated the task's run for that."""
     database.run(
-        "revoke_run",
+        "discard",
         task_id=run.task_id,
         nominal_at=run.nominal_at,
-        schedule=run.schedule,
         attempt=run.attempt,
+        schedule=run.schedule,
         worker=run.worker,
-        error=error,
+        status=ending.status,
+        result=ending.result,
+        error=None if ending.error is None else plain(ending.error),
+        rest=ending.rest,
         terminated=terminated,
     )

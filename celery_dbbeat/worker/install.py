@@ -1,14 +1,16 @@
 """Put the guard around the tracers of a worker, wherever its pool runs tasks."""
 
 import functools
+from datetime import timedelta
 from typing import Any
 
-from celery import Celery, bootsteps
-from celery.signals import task_revoked
+from celery import Celery, bootsteps, states
+from celery.signals import task_revoked, task_unknown
 from celery.worker.consumer.tasks import Tasks
 
 from celery_dbbeat import embedded
 from celery_dbbeat.settings import Settings
+from celery_dbbeat.store.runs import Ending
 from celery_dbbeat.worker.announcer import Announcer
 from celery_dbbeat.worker.current import read_tick, run_of
 from celery_dbbeat.worker.guard import Guard
@@ -39,25 +41,44 @@ class GuardStep(bootsteps.StartStopStep):
         """Nothing is announced yet."""
         super().__init__(parent, **kwargs)
         self._guard: Guard | None = None
+        self._hostname = ""
+        self._rest = timedelta(0)
         self._announcer: Announcer | None = None
 
     def start(self, parent: Any) -> None:
         """Guard the tasks of this process; those of pool processes guard themselves."""
         app = parent.app
         self._guard = guard_process(app)
+        self._hostname = parent.hostname
+        self._rest = timedelta(seconds=settings_of(app).resend_after)
         if self._announcer is None:
             self._announcer = Announcer(
                 settings_of(app), parent.hostname, lambda: list(app.amqp.queues.consume_from)
             )
             self._announcer.start()
             task_revoked.connect(self._on_revoked)
+            task_unknown.connect(self._on_unknown)
 
     def _on_revoked(self, *, request: Any, terminated: bool, expired: bool, **_: Any) -> None:
         headers = getattr(request, "headers", None) or {}
-        tick = None if expired else read_tick(str(request.id), headers.get("dbbeat"))
+        told = "somebody revoked it" + (" while it ran" if terminated else " before it was run")
+        if not expired:  # beat knows that by itself
+            ending = Ending("failed", states.REVOKED, told)
+            self._discarded(request.id, headers, ending, terminated=terminated)
+
+    def _on_unknown(self, *, message: Any, name: str, id: str, **_: Any) -> None:  # noqa: A002 - as Celery calls it
+        told = f"the worker does not know the task {name!r}"
+        # Another one may: it is sent again, as often as it may be begun.
+        ending = Ending("released", states.REJECTED, told, rest=self._rest)
+        self._discarded(id, message.headers or {}, ending)
+
+    def _discarded(
+        self, task_id: str, headers: dict[str, Any], ending: Ending, *, terminated: bool = False
+    ) -> None:
+        tick = read_tick(str(task_id), headers.get("dbbeat"))
         if tick is not None and self._announcer is not None:
-            run = run_of(tick, request.retries or 0, str(request.hostname))
-            self._announcer.revoked(run, terminated=terminated)
+            run = run_of(tick, 0, self._hostname)
+            self._announcer.discarded(run, ending, terminated=terminated)
 
     def shutdown(self, parent: Any) -> None:  # noqa: ARG002 - as Celery calls it
         """Say goodbye to beat."""

@@ -10,6 +10,13 @@ ALTER TABLE dbbeat_schedule
     DROP CONSTRAINT dbbeat_schedule_overlap_known,
     ADD CONSTRAINT dbbeat_schedule_overlap_known
         CHECK (overlap IN ('allow', 'skip', 'buffer_one', 'buffer_all', 'cancel_other', 'terminate_other'));
+COMMENT ON COLUMN dbbeat_schedule.name IS 'What people call it; unique.';
+COMMENT ON COLUMN dbbeat_schedule.task IS 'The name of the task, as Celery knows it.';
+COMMENT ON COLUMN dbbeat_schedule.args IS 'Positional arguments of the task: a JSON array.';
+COMMENT ON COLUMN dbbeat_schedule.kwargs IS 'Keyword arguments of the task: a JSON object.';
+COMMENT ON COLUMN dbbeat_schedule.labels IS 'Whatever you like to say of it: a JSON object.';
+COMMENT ON COLUMN dbbeat_schedule.created_at IS 'When it was made.';
+COMMENT ON COLUMN dbbeat_schedule.updated_at IS 'When it was last changed.';
 COMMENT ON COLUMN dbbeat_schedule.max_attempts IS 'How often a tick is begun before it is dead; null: as dbbeat_max_attempts says.';
 COMMENT ON COLUMN dbbeat_schedule.on_failure IS 'What becomes of a tick whose task failed: dead (a dead letter), or retry: run again, up to max_attempts.';
 COMMENT ON COLUMN dbbeat_schedule.resend_after IS 'Send a tick again that no worker took for so long, whatever waits in its queue; null: as dbbeat_resend_after says, and never while it may be waiting.';

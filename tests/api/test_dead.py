@@ -35,7 +35,7 @@ class TestList:
         for hour in range(4):
             clerk.dead(nightly, NOON + hour * HOUR)
         clerk.tick(nightly, NOON + 9 * HOUR)
-        assert [letter.nominal for letter in schedules.dead(3)] == [
+        assert [letter.nominal for letter in schedules.dead(limit=3)] == [
             NOON + hour * HOUR for hour in (3, 2, 1)
         ]
 
@@ -146,7 +146,7 @@ class TestReplayAll:
     def test_of_one_schedule(self, clerk: Clerk, schedules: Schedules) -> None:
         kept = clerk.dead(clerk.add())
         clerk.dead(clerk.add("other"))
-        assert schedules.replay_all("other") == 1
+        assert schedules.replay_all(schedule="other") == 1
         assert [letter.task_id for letter in schedules.dead()] == [kept]
         with pytest.raises(NotFound, match="no schedule 'third'"):
-            schedules.replay_all("third")
+            schedules.replay_all(schedule="third")

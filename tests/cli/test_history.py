@@ -102,7 +102,7 @@ class TestReplay:
         nightly = clerk.add()
         ids = [str(clerk.dead(nightly, NOON + hour * HOUR)) for hour in range(3)]
         done = celery("replay", *ids[:2], SHOP_URL=database_url)
-        assert answered(done) == "Sent again: 2.\n"
+        assert answered(done) == "To be sent again by beat: 2.\n"
         assert states(clerk) == ["recorded", "recorded", "dead"]
 
     def test_all_of_a_schedule(self, celery: Run, clerk: Clerk, database_url: str) -> None:

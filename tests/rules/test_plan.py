@@ -328,7 +328,7 @@ class TestOverlap:
         assert (decided.ends, decided.ticks) == ("invalid", ())
         assert decided.reason is not None
         assert decided.reason.startswith(
-            "overlap 'skip' needs the worker guard: call celery_dbbeat"
+            "overlap 'skip' needs the worker guard, celery_dbbeat.setup(app)"
         )
 
     def test_with_the_guard_it_is_invalid_in_this_version(self) -> None:

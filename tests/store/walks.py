@@ -31,7 +31,7 @@ def work(store: Database) -> None:
     assert runs.is_done(store, RUN)
     key = {"task_id": RUN.task_id, "nominal_at": RUN.nominal_at}
     assert store.run("effect_status", **key).one()["status"] == "done"
-    runs.revoke(store, RUN, terminated=False)
+    runs.discard(store, RUN, Ending("failed", "REVOKED", "somebody revoked it"))
     workers.forget(store, "celery@one")
 
 

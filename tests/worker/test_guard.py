@@ -188,3 +188,17 @@ def test_what_somebody_revokes_before_it_is_run_has_failed(fleet: Fleet) -> None
     worker.wait_for("Discarding revoked task")
     run = fleet.wait_for_status(identity, "failed")
     assert (run["error"], fleet.effects(identity)) == ("somebody revoked it before it was run", 0)
+
+
+def test_a_task_that_no_worker_knows_says_so_and_is_given_back(fleet: Fleet) -> None:
+    fleet.start_worker()
+    identity = fleet.send("nobody.knows")
+    run = fleet.wait_for_status(identity, "released")
+    assert run["error"] == "the worker does not know the task 'nobody.knows'"
+
+
+def test_a_worker_with_a_wrong_setting_ends_with_one_line(fleet: Fleet) -> None:
+    worker = fleet.run("worker", "-P", "solo", DBBEAT_RUN_LEASE="soon")
+    assert worker.wait() == 1
+    assert "Error: dbbeat_run_lease is 'soon'; allowed is a number of seconds" in worker.log()
+    assert "Traceback" not in worker.log()
