@@ -47,4 +47,7 @@ def _first_sent(tick: Open) -> datetime:
 
 
 def _instant(limit: timedelta | datetime | None, since: datetime) -> datetime | None:
-    return since + limit if isinstance(limit, timedelta) else limit
+    try:
+        return since + limit if isinstance(limit, timedelta) else limit
+    except OverflowError:  # beyond the calendar: never
+        return None

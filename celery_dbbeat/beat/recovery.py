@@ -67,6 +67,7 @@ class Recovery:
         self._settling = False
         self._sent_before = 0
         self._last_at = self._revived_at = float("-inf")
+        self._trust_leases_at = float("-inf")
 
     @property
     def seconds_until_next(self) -> float:
@@ -74,6 +75,10 @@ class Recovery:
         if not self._settings.guard:
             return float("inf")
         return max(0.0, self._last_at + self._every() - monotonic())
+
+    def distrust_leases(self) -> None:
+        """Give those who run the time to renew: while the database was away, nobody could."""
+        self._trust_leases_at = monotonic() + self._settings.run_lease
 
     def _every(self) -> float:
         if self._settling:
@@ -113,6 +118,7 @@ class Recovery:
                 one
                 for one in found.unsettled
                 if suspicious(one.status, one.lease_until, one.claimed_at, now, _PATIENCE)
+                and not (one.status == "running" and monotonic() < self._trust_leases_at)
             ]
             if wary and not self._handle(wary, this):
                 self._busy = True

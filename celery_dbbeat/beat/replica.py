@@ -58,6 +58,7 @@ class Replica:
         self._recovery = Recovery(
             self._database, self._publisher, self._dispatcher, settings, self.id
         )
+        self._recovery.distrust_leases()  # who knows what was before
         self._leadership = Leadership(self._database, settings, me)
         self._clock = DatabaseClock()
         self._channel: str | None = None
@@ -74,6 +75,7 @@ class Replica:
             return self._step()
         except DatabaseUnavailable as error:
             self._leadership.lose()
+            self._recovery.distrust_leases()
             return self._back_off(f"the database cannot be reached: {error}")
         except DbbeatError as error:
             return self._back_off(str(error))

@@ -23,6 +23,9 @@ counts as gone only if all of these hold:
   the same schedule was sent later and has been taken. Where the broker cannot count, or the queue
   is not known, age has to do; and it does where the schedule has a `resend_after` of its own.
 
+Workers also take messages out of a queue in advance. So while one of them holds some, a tick is
+sent again but never given up.
+
 What is gone is not sent again when it is later than its misfire grace: it is dead, with that
 reason. What has `expires` is not sent again after that instant: it expired in its queue, where
 workers discard it, and any other message with its id. And where nobody with the guard has read a
@@ -91,6 +94,8 @@ class Queue:
     empty: bool | None = None
     #: A later tick of the schedule was sent later, and has been taken.
     overtaken: bool = False
+    #: A worker that reads it holds messages that it has not begun with; these are in no count.
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +204,9 @@ def _when_untaken(tick: Open, limits: Limits, queue: Queue, now: datetime) -> Ve
     grace = limits.misfire_grace
     if grace is not None and now - tick.due_at > grace:
         return Verdict("bury", f"no worker took it within misfire_grace {grace}")
-    return _again(tick, limits, "no worker took it", now)
+    verdict = _again(tick, limits, "no worker took it", now)
+    # It may be in a busy worker's hands: sending again does no harm, giving up would.
+    return WAIT if verdict.action == "bury" and queue.held else verdict
 
 
 def _again(tick: Open, limits: Limits, why: str, now: datetime) -> Verdict:

@@ -83,6 +83,14 @@ class Closing:
     outcome: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Whether a guarded worker that reads a queue is alive, and holds messages for later."""
+
+    live: bool
+    holding: bool = False
+
+
 def settle(database: Database, after: Place, limit: int) -> Slice:
     """Look at the next slice: what is done is marked so, the others come back."""
     found = database.run(
@@ -156,9 +164,10 @@ def revive(database: Database) -> int:
         return transaction.run("revive").count
 
 
-def queue_readers(database: Database) -> Mapping[str, bool]:
-    """The queues that guarded workers read within a day: whether one of them is alive now."""
-    return {row["queue"]: row["live"] for row in database.run("queue_readers", alive=ALIVE).all}
+def queue_readers(database: Database) -> Mapping[str, Readers]:
+    """The queues that guarded workers have read within a day, and what is known of these."""
+    rows = database.run("queue_readers", alive=ALIVE).all
+    return {row["queue"]: Readers(row["live"], row["holding"]) for row in rows}
 
 
 def _suspect(row: dict[str, Any]) -> Suspect:

@@ -104,8 +104,10 @@ WHERE t.schedule_id = dead.schedule_id AND t.nominal_at = dead.nominal_at AND t.
   AND t.state = 'dead' AND d.status = 'done';
 
 -- name: queue_readers
--- The queues that workers with the guard have read within a day, and whether one of these is alive.
-SELECT queue, bool_or(seen_at > now() - %(alive)s) AS live
+-- The queues that workers with the guard have read within a day, whether one of these is alive, and
+-- whether one that is holds messages that it has not begun with.
+SELECT queue, bool_or(seen_at > now() - %(alive)s) AS live,
+       bool_or(seen_at > now() - %(alive)s AND holding > 0) AS holding
 FROM dbbeat_worker, unnest(queues) AS queue
 WHERE seen_at > now() - interval '1 day'
 GROUP BY queue;

@@ -1,6 +1,7 @@
 """Which workers have the guard, and which queues they read."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from celery_dbbeat.store.database import Database
@@ -10,17 +11,25 @@ ANNOUNCE_EVERY = timedelta(seconds=30)
 ALIVE = 3 * ANNOUNCE_EVERY
 
 
-def announce(database: Database, worker: str, queues: Sequence[str], release: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The queues that a worker reads, and how many messages it holds and has not begun with."""
+
+    queues: Sequence[str]
+    holding: int = 0
+
+
+def announce(database: Database, worker: str, reading: Reading, release: str) -> None:
     """Say that this worker has the guard and reads these queues."""
-    database.run("announce_worker", worker=worker, queues=list(queues), release=release)
+    database.run(
+        "announce_worker",
+        worker=worker,
+        queues=list(reading.queues),
+        holding=reading.holding,
+        release=release,
+    )
 
 
 def forget(database: Database, worker: str) -> None:
     """Say that this worker stops."""
     database.run("forget_worker", worker=worker)
-
-
-def guarded_queues(database: Database) -> frozenset[str]:
-    """The queues that a live worker with the guard reads."""
-    rows = database.run("guarded_queues", alive=ALIVE).all
-    return frozenset(row["queue"] for row in rows)

@@ -19,6 +19,7 @@ from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import runs, workers
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.store.runs import Ending, Run
+from celery_dbbeat.store.workers import Reading
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +30,11 @@ _Discarded = tuple[Run, Ending, bool]
 class Announcer:
     """A thread of its own, so that the worker's event loop never waits for Postgres."""
 
-    def __init__(self, settings: Settings, worker: str, queues: Callable[[], list[str]]) -> None:
+    def __init__(self, settings: Settings, worker: str, reading: Callable[[], Reading]) -> None:
         """Say nothing yet."""
         self._settings = settings
         self._worker = worker
-        self._queues = queues
+        self._reading = reading
         self._stopped = threading.Event()
         self._failures = 0
         # None only wakes the thread.
@@ -68,7 +69,7 @@ class Announcer:
 
     def _announce(self, database: Database) -> bool:
         try:
-            workers.announce(database, self._worker, self._queues(), __version__)
+            workers.announce(database, self._worker, self._reading(), __version__)
         except DbbeatError as error:
             self._failures += 1
             logger.error("cannot announce this worker to beat: %s", error)  # noqa: TRY400 - no fault of ours

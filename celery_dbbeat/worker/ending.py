@@ -13,6 +13,9 @@ from celery_dbbeat.worker.current import Execution
 
 #: By name: the drivers and frameworks each have classes of their own for it.
 _NO_DATABASE = frozenset({"OperationalError", "InterfaceError"})
+#: Of what a server says before it goes away. Errors of the connection itself have no such code.
+_GOING = ("08", "57P01", "57P02", "57P03")
+_MOST_QUADRUPLINGS = 4
 
 
 def ending_of(
@@ -22,15 +25,27 @@ def ending_of(
     if info is None:
         return Ending("done", states.SUCCESS)
     state, error = str(info.state), info.retval
-    told = f"{type(error).__name__}: {error}"
+    told = _told(error)
     if state == states.RETRY:
-        return Ending("retry", state, str(error), rest=_until(error, now) + rest)
+        return Ending("retry", state, told, rest=_until(error, now) + rest)
     if state == states.IGNORED and not isinstance(error, StaleRun):
         return Ending("done", state)
     if isinstance(error, Reject) and error.requeue:
         return Ending("released", state, told, rest=rest)
-    status = "released" if _lost_its_database(execution, error) else "failed"
-    return Ending(status, state, told, str(getattr(outcome, "traceback", "") or "") or None)
+    trace = str(getattr(outcome, "traceback", "") or "") or None
+    if _lost_its_database(execution, error):
+        # Longer each time, so that an outage does not use up all attempts.
+        patience = rest * 4 ** min(execution.run.attempt - 1, _MOST_QUADRUPLINGS)
+        return Ending("released", state, told, trace, patience)
+    return Ending("failed", state, told, trace)
+
+
+def _told(error: Any) -> str:
+    """What it says of itself; not every exception can."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - user code
+        return f"{type(error).__name__}, which cannot be shown"
 
 
 def never_committed() -> Ending:
@@ -56,7 +71,15 @@ def _lost_its_database(execution: Execution, error: BaseException) -> bool:
     """Whether it failed for want of a database and wrote nothing: as good as never begun."""
     if not execution.entered or execution.effect is not None:
         return False
-    return any(kind.__name__ in _NO_DATABASE for one in _chain(error) for kind in type(one).__mro__)
+    chain = list(_chain(error))
+    codes = [code for one in chain if (code := _sqlstate(one)) is not None]
+    if any(not code.startswith(_GOING) for code in codes):
+        return False  # the server was there, and said no
+    return any(kind.__name__ in _NO_DATABASE for one in chain for kind in type(one).__mro__)
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -32,7 +32,7 @@ from celery.app.trace import TraceInfo, trace_ok_t
 from celery.exceptions import Reject
 
 from celery_dbbeat.clock import monotonic, worker_now
-from celery_dbbeat.errors import DatabaseUnavailable, DbbeatError
+from celery_dbbeat.errors import DbbeatError
 from celery_dbbeat.failpoints import hit
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import runs
@@ -109,7 +109,8 @@ class Guard:
             try:
                 with self._connections.one() as database:
                     run = runs.take(database, wanted, self._lease)
-            except DatabaseUnavailable:
+            except DbbeatError:
+                # Whatever is wrong: a message that comes back at once would come in a storm.
                 if monotonic() + wait > stop_at:
                     raise
                 time.sleep(wait)
@@ -129,7 +130,11 @@ class Guard:
             raise
         finally:
             executing.reset(token)
-        self._finish(execution, traced[1], traced[0])
+        try:
+            self._finish(execution, traced[1], traced[0])
+        except BaseException:
+            self._renewer.let_go(execution.run)
+            raise
         hit("after_finish")
         return traced
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from celery import Celery, bootsteps, states
 from celery.signals import task_revoked, task_unknown
+from celery.worker import state
 from celery.worker.consumer.tasks import Tasks
 
 from celery_dbbeat import embedded
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store.runs import Ending
+from celery_dbbeat.store.workers import Reading
 from celery_dbbeat.worker.announcer import Announcer
 from celery_dbbeat.worker.current import read_tick, run_of
 from celery_dbbeat.worker.guard import Guard
@@ -22,13 +24,18 @@ def settings_of(app: Celery) -> Settings:
     return embedded.resolve(Settings.read(app.conf))
 
 
-def guard_process(app: Celery) -> Guard:
-    """Guard all tasks of this process."""
-    guard = Guard(settings_of(app))
+def guard_process(app: Celery, guard: Guard | None = None) -> Guard:
+    """Guard all tasks of this process, by the guard that it has or by a new one."""
+    guard = guard or Guard(settings_of(app))
     for task in app.tasks.values():
         if task.__trace__ is not None:
             task.__trace__ = guard.around(task.__trace__)
     return guard
+
+
+def _reading(app: Celery) -> Reading:
+    begun = len(state.active_requests)
+    return Reading(list(app.amqp.queues.consume_from), max(0, len(state.reserved_requests) - begun))
 
 
 class GuardStep(bootsteps.StartStopStep):
@@ -48,13 +55,11 @@ class GuardStep(bootsteps.StartStopStep):
     def start(self, parent: Any) -> None:
         """Guard the tasks of this process; those of pool processes guard themselves."""
         app = parent.app
-        self._guard = guard_process(app)
+        self._guard = guard_process(app, self._guard)
         self._hostname = parent.hostname
         self._rest = timedelta(seconds=settings_of(app).resend_after)
         if self._announcer is None:
-            self._announcer = Announcer(
-                settings_of(app), parent.hostname, lambda: list(app.amqp.queues.consume_from)
-            )
+            self._announcer = Announcer(settings_of(app), parent.hostname, lambda: _reading(app))
             self._announcer.start()
             task_revoked.connect(self._on_revoked)
             task_unknown.connect(self._on_unknown)

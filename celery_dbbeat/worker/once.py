@@ -26,8 +26,9 @@ from typing import Any
 
 from celery import current_app
 
-from celery_dbbeat.errors import AlreadyDone, OnceError, SchemaError, StaleRun
+from celery_dbbeat.errors import AlreadyDone, OnceError, SchemaError, SettingsError, StaleRun
 from celery_dbbeat.failpoints import hit
+from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import statements
 from celery_dbbeat.worker.current import (
     CurrentTick,
@@ -40,6 +41,7 @@ from celery_dbbeat.worker.current import (
 from celery_dbbeat.worker.transactions import Block, transaction_on
 
 _UNDEFINED_TABLE = "42P01"
+_SERIALIZATION_FAILURE = "40001"
 
 
 @contextmanager
@@ -130,6 +132,12 @@ def _execute(block: Block, execution: Execution, name: str, **more: object) -> A
                 "the database that once() is used on has no table dbbeat_dedup; make it by "
                 "`celery -A your_app dbbeat migrate --dedup-only --url …`"
             ) from error
+        if _sqlstate(error) == _SERIALIZATION_FAILURE:
+            raise OnceError(
+                "the run was renewed while the transaction of once() was open, which an isolation "
+                "level above READ COMMITTED forbids; allowed is READ COMMITTED, or a "
+                "dbbeat_run_lease of more than three times as long as the block takes"
+            ) from error
         raise
 
 
@@ -151,4 +159,11 @@ def _without_guard() -> Execution | None:
     tick = tick_of_message()
     if tick is None:
         return None
-    return Execution(run_of(tick, 0, "unguarded"), tick, current_app.conf.get("dbbeat_schema"))
+    return Execution(run_of(tick, 0, "unguarded"), tick, _schema(current_app.conf))
+
+
+def _schema(conf: Any) -> str | None:
+    try:
+        return Settings.read(conf).schema
+    except SettingsError:
+        return None  # a worker need not know where the schedules are to write elsewhere

@@ -31,6 +31,7 @@ class Renewer:
         self._every = lease.total_seconds() / 3
         self._kept: set[Run] = set()
         self._ended: dict[Run, Ending] = {}
+        self._failed = False
         self._hurry = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -64,14 +65,17 @@ class Renewer:
 
     def _work(self) -> None:
         while True:
-            self._hurry.wait(_TRY_AGAIN_EVERY if self._ended else self._every)
+            soon = self._failed or bool(self._ended)
+            self._hurry.wait(min(_TRY_AGAIN_EVERY, self._every) if soon else self._every)
             self._hurry.clear()
             try:
                 self._renew()
                 self._finish_ended()
-            except DbbeatError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, leases must go on
                 logger.warning("cannot renew leases of %d runs: %s", len(self._kept), error)
-                self._hurry.wait(_TRY_AGAIN_EVERY)
+                self._failed = True
+            else:
+                self._failed = False
 
     def _renew(self) -> None:
         kept = list(self._kept)

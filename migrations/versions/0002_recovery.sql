@@ -46,11 +46,13 @@ COMMENT ON COLUMN dbbeat_tick.losses IS 'How often it was sent again because it 
 CREATE TABLE dbbeat_worker (
     id          text PRIMARY KEY,
     queues      text[] NOT NULL,
+    holding     integer NOT NULL DEFAULT 0,
     release     text NOT NULL,
     started_at  timestamptz NOT NULL DEFAULT now(),
     seen_at     timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE dbbeat_worker IS 'Workers with the guard, and the queues they read.';
+COMMENT ON COLUMN dbbeat_worker.holding IS 'How many messages it had taken out of its queues and not begun with.';
 
 -- Sends dead ticks again, to be run again; says which. A tick whose schedule is gone stays dead. It
 -- becomes an unsent tick of a replica that does not exist, so any beat adopts it at once.

@@ -56,6 +56,32 @@ class TestRuns:
         beat.look()
         assert fate(person, identity) == DONE
 
+    def test_after_an_outage_those_who_run_may_renew_first(
+        self, beat: Leader, person: Person, sent: Send, redis_url: str
+    ) -> None:
+        identity = sent()
+        run(person, identity, lease=SECOND)
+        age(person, 2 * SECOND)
+        beat.recovery.distrust_leases()
+        beat.look()
+        assert (attempts(redis_url), fate(person, identity)) == ([], AWAITED)
+        beat.recovery._trust_leases_at = float("-inf")
+        beat.look()
+        assert attempts(redis_url) == [2]
+
+    def test_options_beyond_the_calendar_stop_nobody(
+        self, beat: Leader, person: Person, sent: Send, redis_url: str
+    ) -> None:
+        for name in ("first", "second"):
+            run(person, sent(name), lease=SECOND)
+        age(person, 2 * SECOND)
+        person.do("""UPDATE dbbeat_schedule SET options = '{"expires": 900000000000}'
+                  WHERE name = 'first'""")
+        beat.look()
+        assert attempts(redis_url) == [2]
+        reasons = person.do("SELECT name, reason FROM dbbeat_schedule WHERE state = 'invalid'")
+        assert [row["name"] for row in reasons] == ["first"]
+
     def test_lost_too_often_it_is_dead(
         self,
         beat: Leader,
@@ -259,7 +285,9 @@ class TestWhen:
     def test_a_leader_does_it_by_itself(
         self, make_app: MakeApp, settings: Settings, person: Person, redis_url: str
     ) -> None:
-        replica = Replica(make_app(redis_url), replace(settings, renew_every=0.2), {})
+        replica = Replica(
+            make_app(redis_url), replace(settings, renew_every=0.2, run_lease=1.0), {}
+        )
         try:
             (identity,) = person.add_due("one")
             wait_until(lambda: replica.step() is None or redis_ids(redis_url))

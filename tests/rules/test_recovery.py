@@ -214,6 +214,13 @@ class TestUntaken:
         # It may be waiting: that is no reason to give it up.
         assert judge(UNTAKEN, strict, FULL, NOW) == WAIT
 
+    def test_what_a_busy_worker_may_hold_is_sent_again_but_never_given_up(self) -> None:
+        held = replace(EMPTY, held=True)
+        assert judge(UNTAKEN, LIMITS, held, NOW).action == "resend"
+        last = replace(UNTAKEN, losses=2, claimed_at=NOW - DAY)
+        assert judge(last, LIMITS, EMPTY, NOW).action == "bury"
+        assert judge(last, LIMITS, held, NOW) == WAIT
+
     def test_after_max_attempts_it_is_dead(self) -> None:
         tick = replace(UNTAKEN, losses=2, claimed_at=NOW - HOUR)
         reason = "no worker took it; sent 3 times, max_attempts is 3"

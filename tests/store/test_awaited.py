@@ -5,7 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from celery_dbbeat.store import awaited, ticks
-from celery_dbbeat.store.awaited import BEGINNING, Closing, Slice, Suspect
+from celery_dbbeat.store.awaited import BEGINNING, Closing, Readers, Slice, Suspect
 from celery_dbbeat.store.cursors import Outgoing
 from celery_dbbeat.store.database import Database
 from tests.store.kit import Person, dispatch
@@ -222,4 +222,8 @@ def test_the_queues_that_guarded_workers_read(store: Database, person: Person) -
     read_queue(person, "busy")
     read_queue(person, "silent", silent_for=timedelta(hours=1))
     read_queue(person, "deserted", silent_for=timedelta(hours=25))
-    assert awaited.queue_readers(store) == {"busy": True, "silent": False}
+    person.do("UPDATE dbbeat_worker SET holding = 2 WHERE queues = ARRAY['busy']")
+    assert awaited.queue_readers(store) == {
+        "busy": Readers(live=True, holding=True),
+        "silent": Readers(live=False),
+    }

@@ -229,7 +229,7 @@ def test_beat(user_url: Callable[[str], str], owner: Person) -> None:
 
 def test_a_worker(user_url: Callable[[str], str], owner: Person) -> None:
     with Database(user_url("dbbeat_worker"), SCHEMA, 5.0) as store:
-        workers.announce(store, "celery@one", ["celery"], "0.1.0")
+        workers.announce(store, "celery@one", workers.Reading(["celery"]), "0.1.0")
         run = runs.take(store, Run(uuid4(), NOON, "nightly", 1, 0, "celery@one"), TTL)
         assert run is not None
         runs.renew(store, [run], TTL)

@@ -19,8 +19,7 @@ RUN = Run(UUID(int=1), NOON, "one", 1, 0, "celery@one")
 
 def work(store: Database) -> None:
     """A worker comes, has a tick that nobody else gets, writes its effect, and goes."""
-    workers.announce(store, "celery@one", ["celery"], "0.1.0")
-    assert workers.guarded_queues(store) == {"celery"}
+    workers.announce(store, "celery@one", workers.Reading(["celery"]), "0.1.0")
     assert runs.take(store, RUN, TTL) == RUN
     assert runs.take(store, RUN, TTL) is None
     runs.renew(store, [RUN], TTL)

@@ -62,3 +62,17 @@ def test_on_the_clocks_of_the_schedule() -> None:
 )
 def test_what_cannot_be_read_is_none(header: object) -> None:
     assert read_tick(str(uuid4()), header) is None
+
+
+def test_an_error_that_cannot_be_shown_is_a_failure_like_any_other(desk: Desk) -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def task() -> None:
+        raise Unspeakable
+
+    task_id = uuid4()
+    assert desk.deliver(task, task_id)[0] == "FAILURE"
+    run = desk.run_of(task_id)
+    assert (run["status"], run["error"]) == ("failed", "Unspeakable, which cannot be shown")

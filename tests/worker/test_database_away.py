@@ -1,8 +1,10 @@
 """Postgres goes away under a worker: nothing is run that cannot be taken, and nothing is lost."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,13 +14,15 @@ from celery.exceptions import Reject
 
 from celery_dbbeat import once
 from celery_dbbeat.settings import Settings
+from celery_dbbeat.store import runs
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.worker.connections import Connections
 from celery_dbbeat.worker.guard import Guard
+from celery_dbbeat.worker.renewer import Renewer
 from tests.support.postgres import Postgres, psycopg_url
 from tests.support.services import PgBouncer
 from tests.support.waiting import wait_until
-from tests.worker.desk import Desk
+from tests.worker.desk import NOMINAL, Desk
 from tests.worker.fleet import Fleet
 
 
@@ -77,6 +81,32 @@ def test_what_failed_for_want_of_its_database_is_given_back(
         ran: list[str] = []
         assert again.deliver(lambda: ran.append("now"), task_id)[0] == "SUCCESS"
         assert (ran, again.run_of(task_id)["attempt"]) == (["now"], 2)
+
+
+def test_after_an_outage_leases_are_renewed_at_once(own_postgres: Postgres, desk: Desk) -> None:
+    task_id = uuid4()
+    lease = timedelta(minutes=10)  # the next renewal is more than three minutes off
+    taken = runs.Run(task_id, NOMINAL, "nightly", 1, 0, "here")
+    with closing(Connections(desk.settings)) as connections:
+        with connections.one() as database:
+            assert runs.take(database, taken, timedelta(seconds=1)) is not None
+        renewer = Renewer(connections, lease)
+        own_postgres.stop()
+        renewer.keep(taken)
+        renewer._hurry.set()
+        wait_until(lambda: renewer._failed, message="a renewal that failed")
+        own_postgres.start()
+        with closing(_look_again(desk)) as again:
+            now = again.look.execute("SELECT now() AS now").fetchall()[0]["now"]
+            wait_until(lambda: again.run_of(task_id)["lease_until"] > now, message="a longer lease")
+
+
+def test_a_database_that_refuses_makes_no_storm(desk: Desk) -> None:
+    desk.look.execute("ALTER TABLE dbbeat_dedup RENAME TO elsewhere")
+    began = time.monotonic()
+    state, error = desk.deliver(lambda: None)
+    assert (state, error.requeue) == ("REJECTED", True)
+    assert time.monotonic() - began > 0.5
 
 
 @pytest.mark.parametrize("pool", ["solo", "prefork", "threads"])

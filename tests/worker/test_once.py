@@ -249,6 +249,33 @@ def test_an_aborted_transaction_leaves_neither(desk: Desk, place: Place) -> None
     assert (run["status"] != "done", desk.effects()) == (True, [])
 
 
+def test_what_the_server_refuses_is_a_failure_and_no_outage(desk: Desk, database_url: str) -> None:
+    task_id = uuid4()
+
+    def task() -> None:
+        with connection_place(database_url)() as (target, _), once(target):
+            target.execute(text("SET LOCAL statement_timeout = 50"))
+            target.execute(text("SELECT pg_sleep(5)"))
+
+    assert desk.deliver(task, task_id)[0] == "FAILURE"
+    assert desk.run_of(task_id)["status"] == "failed"
+
+
+def test_a_renewal_under_repeatable_read_says_what_is_wrong(desk: Desk, engine: Engine) -> None:
+    task_id = uuid4()
+
+    def task() -> None:
+        strict = engine.execution_options(isolation_level="REPEATABLE READ")
+        with strict.connect() as connection, once(connection):
+            _write(connection, "lost")
+            desk.look.execute("UPDATE dbbeat_dedup SET lease_until = now() + interval '1 h'")
+
+    state, error = desk.deliver(task, task_id)
+    assert (state, type(error)) == ("FAILURE", OnceError)
+    assert "allowed is READ COMMITTED" in str(error)
+    assert (desk.run_of(task_id)["status"], desk.effects()) == ("failed", [])
+
+
 def test_outside_of_a_tick_it_is_a_transaction_and_no_more(desk: Desk, place: Place) -> None:
     with place() as (target, write):
         with once(target) as tick:
