@@ -1,7 +1,5 @@
 """A task learns for which tick it runs."""
 
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime, timezone
 from uuid import UUID, uuid4
 
@@ -14,12 +12,6 @@ from celery_dbbeat.rules.tick import Tick
 from celery_dbbeat.store.cursors import Outgoing
 from celery_dbbeat.worker.current import CurrentTick, read_tick
 from tests.worker.desk import NOMINAL, Desk
-
-
-@pytest.fixture
-def desk(database_url: str) -> Iterator[Desk]:
-    with closing(Desk(database_url)) as desk:
-        yield desk
 
 
 def test_everything_about_it(desk: Desk) -> None:
