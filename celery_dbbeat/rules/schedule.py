@@ -30,6 +30,10 @@ class Schedule:
     end_at: datetime | None = None
     max_runs: int | None = None
     overlap: str = "allow"
+    max_concurrent: int = 1
+    catch_up: str = "latest"
+    catch_up_limit: int | None = None
+    exclude: str = "[]"
 
     @property
     def trigger(self) -> Trigger:

@@ -34,7 +34,8 @@ SELECT now() AS now, t.schedule_id, t.nominal_at AS tick_nominal_at, t.task_id, 
        coalesce(d.attempt, 0) AS run_attempt, d.lease_until, d.ended_at, d.error,
        s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression, s.timezone,
        s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options, s.misfire_grace,
-       s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs, s.max_attempts, s.on_failure, s.resend_after
+       s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
+       s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent, s.max_attempts, s.on_failure, s.resend_after
 FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[])
      AS m (schedule_id, nominal_at, task_id)
 JOIN dbbeat_tick t ON t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at

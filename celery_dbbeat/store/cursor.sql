@@ -13,7 +13,8 @@ WITH due AS MATERIALIZED (
 SELECT now() AS now, due.schedule_id, due.shard, due.nominal_at, due.due_at, due.replan_from,
        due.held_at, due.runs, s.id IS NULL AS stale, s.version, s.name, s.task, s.kind, s.expression,
        s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
-       s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs
+       s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
+       s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent
 FROM due LEFT JOIN dbbeat_schedule s ON s.id = due.schedule_id AND s.version = due.version
 ORDER BY due.due_at;
 

@@ -51,4 +51,8 @@ def schedule_of(row: dict[str, Any]) -> Schedule:
         end_at=utc(row["end_at"]),
         max_runs=row["max_runs"],
         overlap=row["overlap"],
+        max_concurrent=row["max_concurrent"],
+        catch_up=row["catch_up"],
+        catch_up_limit=row["catch_up_limit"],
+        exclude=row["exclude"],
     )

@@ -70,6 +70,7 @@ SELECT now() AS now, a.schedule_id, a.nominal_at AS tick_nominal_at, a.task_id, 
        a.attempt, a.kind AS tick_kind, coalesce(a.waited, interval '0') AS waited,
        s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression,
        s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
-       s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs
+       s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
+       s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent
 FROM adopted a LEFT JOIN dbbeat_schedule s ON s.id = a.schedule_id
 ORDER BY a.nominal_at;

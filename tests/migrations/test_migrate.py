@@ -228,7 +228,7 @@ class TestCheck:
         monkeypatch.setattr(module, "head", lambda: "9999")
         with pytest.raises(SchemaError) as error:
             check(store)
-        assert "version 0002, this code needs 9999" in str(error.value)
+        assert "version 0003, this code needs 9999" in str(error.value)
         assert "celery -A your_app dbbeat migrate" in str(error.value)
 
     def test_newer_tables_are_accepted(

@@ -13,9 +13,7 @@ from celery_dbbeat.errors import NotFound, SettingsError
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import history
 from celery_dbbeat.store.database import Database, Transaction
-from celery_dbbeat.store.history import DeadLetter, EarlierRun, HistoryEntry
-
-__all__ = ["DeadLetter", "EarlierRun", "HistoryEntry", "Schedules"]
+from celery_dbbeat.store.history import DeadLetter, HistoryEntry
 
 
 class Schedules:

@@ -7,7 +7,7 @@ import sys
 import click
 import pytest
 
-from celery_dbbeat import tables
+from celery_dbbeat.cli import tables
 
 ROWS: list[dict[str, str | None]] = [
     {"NAME": "a", "WHY": "x" * 50},

@@ -1,0 +1,2 @@
+-- Who changed which schedule, before and after.
+SELECT 1;

@@ -1,0 +1,2 @@
+-- Catching up, and runs that overlap: what a cursor remembers of them.
+SELECT 1;

@@ -1,0 +1,73 @@
+-- views
+
+-- audit
+
+-- orders
+
+-- catch_up
+
+-- columns
+UPDATE dbbeat_schedule SET state = 'invalid', kind = 'cron', reason = 'kind rrule is not known to this version'
+WHERE kind = 'rrule';
+UPDATE dbbeat_schedule SET catch_up = 'latest' WHERE catch_up <> 'latest';
+CREATE OR REPLACE FUNCTION dbbeat_schedule_revise() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    new_when boolean := (NEW.kind, NEW.expression, NEW.timezone, NEW.start_at, NEW.end_at, NEW.max_runs)
+        IS DISTINCT FROM (OLD.kind, OLD.expression, OLD.timezone, OLD.start_at, OLD.end_at, OLD.max_runs);
+    new_what boolean := (NEW.task, NEW.args, NEW.kwargs, NEW.options, NEW.overlap)
+        IS DISTINCT FROM (OLD.task, OLD.args, OLD.kwargs, OLD.options, OLD.overlap);
+BEGIN
+    IF NEW.id <> OLD.id THEN
+        RAISE EXCEPTION 'dbbeat_schedule.id of % cannot be changed: task ids are made from it', OLD.name;
+    END IF;
+    IF NEW.state = OLD.state AND ((OLD.state = 'invalid' AND (new_when OR new_what))
+                               OR (OLD.state = 'finished' AND new_when)) THEN
+        NEW.state := 'active';
+    END IF;
+    IF NEW.state IN ('active', 'paused') THEN
+        NEW.reason := NULL;
+    END IF;
+    NEW.version := OLD.version + 1;
+    NEW.updated_at := now();
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE FUNCTION dbbeat_schedule_updated() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WITH change AS (
+        SELECT n.id, n.version, n.state = 'active' AS active,
+               n.state = 'finished' AS finished, o.state = 'finished' AS was_finished,
+               n.state = 'active' AND (o.state <> 'active'
+                   OR (n.kind, n.expression, n.timezone, n.start_at, n.end_at, n.max_runs, n.jitter)
+                      IS DISTINCT FROM
+                      (o.kind, o.expression, o.timezone, o.start_at, o.end_at, o.max_runs, o.jitter)
+               ) AS replan
+        FROM new_rows n JOIN old_rows o USING (id)
+    )
+    UPDATE dbbeat_cursor c
+    SET version = change.version,
+        due_at = CASE WHEN NOT active THEN NULL WHEN replan THEN clock_timestamp() ELSE c.due_at END,
+        replan_from = CASE WHEN replan THEN clock_timestamp() ELSE c.replan_from END,
+        held_at = CASE WHEN finished THEN NULL WHEN active THEN c.held_at
+                       ELSE coalesce(c.held_at, clock_timestamp()) END,
+        runs = CASE WHEN active AND was_finished THEN 0 ELSE c.runs END
+    FROM change WHERE c.schedule_id = change.id;
+    PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
+    RETURN NULL;
+END $$;
+DO $$
+DECLARE
+    home text := current_schema();
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['revise', 'updated'] LOOP
+        EXECUTE format('ALTER FUNCTION dbbeat_schedule_%s() SECURITY DEFINER SET search_path = %I, pg_temp', name, home);
+    END LOOP;
+END $$;
+ALTER TABLE dbbeat_schedule
+    DROP COLUMN exclude, DROP COLUMN catch_up_limit, DROP COLUMN max_concurrent, DROP COLUMN pause_after,
+    DROP COLUMN note, DROP COLUMN description,
+    DROP CONSTRAINT dbbeat_schedule_kind_known,
+    ADD CONSTRAINT dbbeat_schedule_kind_known
+        CHECK (kind IN ('cron', 'crontab', 'interval', 'solar', 'once')),
+    DROP CONSTRAINT dbbeat_schedule_catch_up_known,
+    ADD CONSTRAINT dbbeat_schedule_catch_up_known CHECK (catch_up IN ('latest'));

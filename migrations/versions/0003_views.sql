@@ -1,0 +1,2 @@
+-- For people and their tools: what comes, and what was.
+SELECT 1;
