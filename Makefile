@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+# So many processes run tests, each with servers of its own: nearly all they do is wait. Servers that
+# were given are shared, so that one process has them for itself.
+JOBS ?= $(if $(DBBEAT_TEST_REDIS_URL)$(DBBEAT_TEST_RABBITMQ_URL),0,2)
 
 BIN := $(VENV)/bin
 # The extras of pyproject.toml are installed one by one; a file in the environment marks each.
@@ -29,7 +32,7 @@ format: $(WITH)-check ## Format the code and mend what the linter can
 	$(BIN)/ruff format .
 
 test: $(WITH)-test servers ## Run the tests against real servers, each started for the run
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 faults: $(WITH)-test servers ## Run the fault suite for longer
 	$(BIN)/python -m pytest tests/faults tests/worker/test_recovery.py --long $(ARGS)
