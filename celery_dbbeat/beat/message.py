@@ -26,12 +26,9 @@ from celery.utils.saferepr import saferepr
 from kombu import Producer, Queue
 
 from celery_dbbeat.beat.delivery import Delivery, read_delivery
-from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.schedule import parse_object
+from celery_dbbeat.rules.writing import refuse_reserved
 from celery_dbbeat.store.cursors import Outgoing
-
-#: What a schedule may not set: it belongs to the sending, not to the message.
-_RESERVED = frozenset({"task_id", "producer", "connection", "publisher", "router", "result_cls"})
 
 #: Options whose effect is the same for every message.
 _PLAIN = frozenset(
@@ -240,12 +237,7 @@ def _left(expires: float, waited: timedelta) -> float:
 
 
 def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
-    refused = sorted(_RESERVED & options.keys())
-    if refused:
-        raise ScheduleError(
-            f"options has {', '.join(refused)}; allowed is what apply_async takes, but for "
-            f"{', '.join(sorted(_RESERVED))}"
-        )
+    refuse_reserved(options)
     return options
 
 

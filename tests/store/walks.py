@@ -1,14 +1,16 @@
 """One walk through all statements of workers, of recovery and of those who look back."""
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from uuid import UUID
 
 import pytest
 
 from celery_dbbeat.errors import NotFound
-from celery_dbbeat.store import awaited, history, runs, ticks, workers
+from celery_dbbeat.store import awaited, history, managing, runs, ticks, workers
 from celery_dbbeat.store.awaited import BEGINNING, Closing
 from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.managing import Conditions, Draft
 from celery_dbbeat.store.runs import Ending, Run
 from tests.store.kit import TTL, Person, dispatch
 
@@ -63,3 +65,17 @@ def look_back(store: Database) -> None:
         assert history.replay_all(transaction, None) == 0
     with pytest.raises(NotFound), store.transaction() as transaction:
         history.replay(transaction, UNKNOWN)
+
+
+def manage(store: Database) -> None:
+    """A schedule is made, read, changed and deleted."""
+    draft = Draft(name="managed", task="t", kind="interval", expression="60")
+    with store.transaction() as transaction:
+        transaction.run("act_as", user="ada", source="api")
+        assert managing.put(transaction, [draft], overwrite=False).created == ("managed",)
+        (found,) = managing.read(transaction, Conditions(names=["managed"]))
+        assert found.draft() == replace(draft, state="active")
+        (held,) = transaction.run("lock_schedule", name="managed").all
+        assert managing.change(transaction, held["id"], held["version"], draft)
+        assert managing.owners(transaction, ["managed"]) == {"managed": "people"}
+        assert managing.delete(transaction, ["managed"]) == 1
