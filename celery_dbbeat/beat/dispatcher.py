@@ -18,6 +18,8 @@ back; should this process die meanwhile, the others find it recorded and not sen
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 
 from celery_dbbeat.beat.publisher import Outcome, Publisher
 from celery_dbbeat.clock import monotonic
@@ -197,12 +199,15 @@ class Dispatcher:
             self._limit = max(_SMALLEST_BATCH, min(self._batch_size, fits))
 
     def _settle(self, outcome: Outcome) -> None:
-        for one, reason in outcome.refused.items():
-            # It stays recorded, and is tried again after a lease's time.
+        # They stay recorded, and are tried again after a lease's time.
+        refused = sorted(outcome.refused.items(), key=itemgetter(1))
+        for reason, ones in groupby(refused, itemgetter(1)):
+            first, *others = [one for one, _ in ones]
             logger.warning(
-                "tick %s of schedule %s was not taken: %s",
-                one.tick.task_id,
-                one.schedule.name,
+                "tick %s of schedule %s%s was not taken: %s",
+                first.tick.task_id,
+                first.schedule.name,
+                f", as {len(others)} others," if others else "",
                 reason,
             )
         if outcome.impossible:

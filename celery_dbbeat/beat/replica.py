@@ -30,6 +30,8 @@ from celery_dbbeat.store.schedules import CodeSchedule
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY = 1.0
+#: How often what is due is looked at while somebody else has it locked.
+_LOOK_AT_LOCKED_EVERY = 0.1
 _GREETING_TAKES = 0.2
 _LONGEST_PASS = 0.5
 _KEEP_HOUSE_EVERY = 3600.0
@@ -65,7 +67,7 @@ class Replica:
         self._outlook: Outlook | None = None
         self._led = False
         self._failures = 0
-        self._look_at = float("-inf")
+        self._look_at = self._locked_until = float("-inf")
         self._keep_house_at = float("-inf")
         self._closed = False
 
@@ -90,7 +92,7 @@ class Replica:
         """Sleep, unless something is heard before."""
         heard = self._listener.wait(seconds)
         if heard:
-            self._look_at = float("-inf")
+            self._look_at = self._locked_until = float("-inf")
         if heard & {"lease", "lost"}:
             self._leadership.hurry()
 
@@ -180,9 +182,12 @@ class Replica:
             outlook = None  # there may be more: look again at once
         if hedged:
             self._leadership.hurry()
+        before, self._outlook = self._outlook, outlook
         if outlook is not None:
             self._clock.observe(outlook.now)
-        self._outlook = outlook
+            if before is not None and self._seconds_until_claim(before) <= 0:
+                same = (outlook.held_due, outlook.any_due) == (before.held_due, before.any_due)
+                self._locked_until = monotonic() + (_LOOK_AT_LOCKED_EVERY if same else 0)
         self._look_at = monotonic() + (
             self._settings.lease_ttl if self._listener.works else _LOOK_EVERY
         )
@@ -192,17 +197,21 @@ class Replica:
         return min(self._seconds_until_due(), recovery)
 
     def _seconds_until_due(self) -> float:
-        outlook, hedge = self._outlook, self._settings.hedge_after
+        outlook = self._outlook
         if outlook is None:
             return 0.0
         rest = [self._leadership.seconds_until_renewal, self._look_at - monotonic()]
-        if outlook.held_due is not None:
-            rest.append(self._clock.seconds_until(outlook.held_due))
-        if outlook.any_due is not None:
-            rest.append(self._clock.seconds_until(outlook.any_due + timedelta(seconds=hedge)))
+        rest.append(max(self._seconds_until_claim(outlook), self._locked_until - monotonic()))
         if outlook.unsent_since is not None:
-            rest.append(hedge)
+            rest.append(self._settings.hedge_after)
         return max(0.0, min(rest))
+
+    def _seconds_until_claim(self, outlook: Outlook) -> float:
+        """How long until there is something to claim: on its own shards, or in others' stead."""
+        hedge = timedelta(seconds=self._settings.hedge_after)
+        dues = [outlook.held_due, None if outlook.any_due is None else outlook.any_due + hedge]
+        waits = (self._clock.seconds_until(due) for due in dues if due is not None)
+        return min(waits, default=float("inf"))
 
     def _back_off(self, trouble: str) -> float:
         self._outlook = None

@@ -2,7 +2,11 @@
 -- Takes due cursors for this transaction; others skip them until it ends. Without the lease on its
 -- shard a cursor is taken only when overdue by the hedge. A schedule that changed between the
 -- snapshot and the lock comes back with `stale`: its cursor is newer than what was read of it.
-WITH due AS MATERIALIZED (
+-- The table of schedules is named first and so locked first, as by TRUNCATE and migrations: in the
+-- other order, one that comes in between and this would wait for each other.
+WITH schedules_first AS (
+    SELECT FROM dbbeat_schedule
+), due AS MATERIALIZED (
     SELECT * FROM dbbeat_cursor
     WHERE due_at <= now() - %(at_least)s
       AND (%(all_shards)s OR shard = ANY(%(shards)s) OR due_at <= now() - %(hedge)s)

@@ -61,6 +61,8 @@ class Execution:
     #: Whether `once` was ever entered.
     entered: bool = False
     effect: Effect | None = field(default=None)
+    #: Celery's state of the task, as soon as its body has ended.
+    state: str | None = None
 
 
 executing: ContextVar[Execution | None] = ContextVar("celery_dbbeat_execution", default=None)
