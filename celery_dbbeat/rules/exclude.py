@@ -1,7 +1,7 @@
 """The column `exclude`: a JSON array of what does not fire.
 
     "2026-12-25"                               a day, in the schedule's time zone
-    "2026-12-24T18:00"                         a local time, in both passes where clocks show it twice
+    "2026-12-24T18:00"                         a local time, each time that clocks show it
     "2026-12-24T17:00:00Z"                     an instant
     "FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=25,26"  the days that a rule names
     "FREQ=WEEKLY;BYDAY=SU;BYHOUR=2,3"          the times that a rule names, if it names times

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, tzinfo
 from celery_dbbeat.errors import TriggerError
 from celery_dbbeat.rules.crontab import month_shape
 from celery_dbbeat.rules.trigger import DstCase, Trigger, Walk
-from celery_dbbeat.rules.zone import LAST_YEAR, UTC, WallClock, wall_time
+from celery_dbbeat.rules.zone import END, LAST_YEAR, UTC, WallClock, wall_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST = timedelta(seconds=0.1)
@@ -51,9 +51,10 @@ class Interval(Trigger):
             return anchor
         # Whole timedeltas divide exactly: no float comes near a fire time.
         try:
-            return anchor + ((after - anchor) // self.every + 1) * self.every
+            found = anchor + ((after - anchor) // self.every + 1) * self.every
         except OverflowError:
             return None
+        return found if found < END else None
 
     def walk(self, first: datetime, until: datetime, limit: int) -> Walk:
         """Count by arithmetic: a long pause of a short interval costs no more than a short one."""

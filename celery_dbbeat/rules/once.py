@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 
 from celery_dbbeat.errors import TriggerError
 from celery_dbbeat.rules.trigger import DstCase, Trigger
-from celery_dbbeat.rules.zone import UTC, instants_of, to_instant
+from celery_dbbeat.rules.zone import UTC, instants_of, is_in_range, to_instant
 
 # Own grammar, as what datetime.fromisoformat takes differs between versions of Python.
 _INSTANT = re.compile(
@@ -42,17 +42,20 @@ class Once(Trigger):
 def parse_once(expression: str, zone: tzinfo) -> Once:
     """Read an ISO-8601 instant; without an offset it is a local time of the schedule's zone."""
     try:
-        return _once(read_time(expression), zone)
+        once = _once(read_time(expression), zone)
     except (ValueError, OverflowError):
+        once = None
+    if once is None or not is_in_range(once.at):
         raise TriggerError(
             f"once {expression[:60]!r} is not an instant: it has to look like "
             "'2030-01-31T09:30:00+01:00', '2030-01-31T08:30:00Z' or, in the schedule's "
             "timezone, '2030-01-31T09:30:00'"
-        ) from None
+        )
+    return once
 
 
 def read_time(text: str) -> datetime:
-    """Read an instant, in UTC, or a local time, naive; ValueError or OverflowError if it is none."""
+    """Read an instant, in UTC, or a local time, naive; ValueError if it is none."""
     found = _INSTANT.fullmatch(text.strip())
     if found is None:
         raise ValueError(text[:60])

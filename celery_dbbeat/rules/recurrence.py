@@ -37,7 +37,7 @@ _INSTANT = timedelta(microseconds=1)
 class DayFilter:
     """Which days pass. Empty means: all do. Weekdays are 0 (Sunday) to 6.
 
-    `nth`: (weekday, n) of the month, or of the year if `nth_of_year`; below 0 from the end, 0: each.
+    `nth`: (weekday, n) of the month, or of the year if `nth_of_year`; n = 0 is each.
     `week_start` is the weekday that weeks begin with, by which week numbers are counted.
     """
 

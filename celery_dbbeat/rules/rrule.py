@@ -93,6 +93,8 @@ def _rule(written: Written, zone_name: str, zone: tzinfo, start_at: datetime | N
         else:
             until = to_instant(written.until.local, written.until.zone)
     if written.count is not None:
+        if written.start is None and start_at is None:
+            raise TriggerError("has a COUNT and no beginning: it needs DTSTART, or start_at")
         times = _ending(times, _last_of(times, written.count))
     clock = times.clock
     through = clock.frequency >= HOURLY and clock.hours == _HOURS

@@ -45,7 +45,7 @@ UTC = timezone.utc
 # Triggers look no further than this, so that no offset can carry a time over the year 9999.
 LAST_YEAR = 9998
 _BEGIN = datetime(1, 1, 3, tzinfo=UTC)
-_END = datetime(LAST_YEAR, 12, 1, tzinfo=UTC)
+END = datetime(LAST_YEAR, 12, 1, tzinfo=UTC)
 
 _SECOND = timedelta(seconds=1)
 _INSTANT = timedelta(microseconds=1)
@@ -84,7 +84,7 @@ class WallClock(Trigger):
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first fire time strictly after the instant."""
-        if after >= _END:
+        if after >= END:
             return None
         # Within one zone Python reckons in wall time: from here on it has to be UTC.
         after = _BEGIN if after < _BEGIN else after.astimezone(UTC)
@@ -134,9 +134,14 @@ def to_instant(local: datetime, zone: tzinfo) -> datetime:
     return _change_between(zone, before, instant)
 
 
+def is_in_range(instant: datetime) -> bool:
+    """Whether triggers look that far."""
+    return _BEGIN <= instant < END
+
+
 def wall_time(start_at: datetime, zone: tzinfo) -> datetime:
     """Return what the clocks of the zone show at a schedule's start, naive."""
-    if not _BEGIN <= start_at < _END:
+    if not is_in_range(start_at):
         raise TriggerError(
             f"start_at {start_at.isoformat()} is out of range: years 1 to {LAST_YEAR}"
         )
