@@ -69,7 +69,10 @@ def read_exclusions(exclude: str, zone_name: str) -> Exclusions:
     day_rules: list[Rule] = []
     for entry in _entries(exclude):
         if "FREQ=" in entry.upper():
-            rule = parse_rrule(entry, zone_name, zone)
+            try:
+                rule = parse_rrule(entry, zone_name, zone)
+            except TriggerError as error:
+                raise TriggerError(f"exclude: {error}") from None
             (rules if read_rule(entry).names_a_time else day_rules).append(rule)
             continue
         try:

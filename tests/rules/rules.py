@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY")
+_ALL_HOURS = len(",".join(map(str, range(24))))
 WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 
 
@@ -34,6 +35,24 @@ def make_rule(rng: Random, around: datetime) -> str:
     rng.shuffle(items)
     rule = ";".join(f"{name}={value}" for name, value in items)
     return f"DTSTART:{start.replace(second=0):%Y%m%dT%H%M%S}\nRRULE:{rule}"
+
+
+def make_dense_rule(rng: Random, start: datetime) -> tuple[str, bool]:
+    """A rule that fires each few days, and whether it runs through every hour."""
+    frequency = rng.choice(("DAILY", "HOURLY", "MINUTELY"))
+    parts = {"FREQ": frequency, **_times(rng, frequency)}
+    if frequency != "DAILY":
+        parts["INTERVAL"] = str(rng.choice((1, 2, 3, 7, 45)))
+    if frequency != "DAILY" and "BYHOUR" in parts and len(parts["BYHOUR"]) < _ALL_HOURS:
+        parts["INTERVAL"] = "1"
+    minutes = f"BYMINUTE={rng.randrange(60)};" if frequency == "HOURLY" else ""
+    if minutes:
+        parts.pop("BYMINUTE", None)
+    through = frequency != "DAILY" and len(parts.get("BYHOUR", "x" * _ALL_HOURS)) >= _ALL_HOURS
+    rule = minutes + ";".join(f"{name}={value}" for name, value in parts.items())
+    if frequency == "MINUTELY" and "BYMINUTE" in parts:
+        rule = rule.replace(f"INTERVAL={parts['INTERVAL']}", "INTERVAL=1")
+    return f"DTSTART:{start.replace(second=0):%Y%m%dT%H%M%S}\nRRULE:{rule}", through
 
 
 def _days(rng: Random, frequency: str) -> dict[str, str]:
