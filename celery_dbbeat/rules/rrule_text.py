@@ -35,7 +35,7 @@ _FIRST_YEAR = 1900
 _WEEKS = 53
 
 _FOLDED = re.compile(r"\r?\n[ \t]")
-_PROPERTY = re.compile(r"(?:(RRULE|DTSTART|EXDATE)((?:;[A-Z]+=[^:;]+)*):)?(.+)", re.IGNORECASE)
+_PROPERTY = re.compile(r"(?:(RRULE|DTSTART|EXDATE)((?:;[A-Z]+=[^:;]+)*):)?([^:]+)", re.IGNORECASE)
 _BYDAY = re.compile(r"([+-]?[0-9]{1,2})?([A-Z]{2})", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,5}", re.ASCII)
 _TIME = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z)?)?", re.ASCII)

@@ -48,14 +48,14 @@ def _item(item: str, span: Span, name: str | None) -> str:
             f"{span.field} {item!r} is out of range: "
             f"allowed are a to b from {span.low} to {span.high}, the lower one first"
         )
-    if name is None:
-        raise TriggerError(f"{item!r} is spread by the name of the schedule, and there is none")
     size = high - low + 1
-    if found[3] is None:
-        return str(low + _hash(name, span.field) % size)
-    step = int(found[3])
+    step = int(found[3] or 1)
     if not 1 <= step <= size:
         raise TriggerError(f"{span.field} {item!r} has a step of {step}: allowed are 1 to {size}")
+    if name is None:
+        raise TriggerError(f"{item!r} is spread by the name of the schedule, and there is none")
+    if found[3] is None:
+        return str(low + _hash(name, span.field) % size)
     return f"{low + _hash(name, span.field) % step}-{high}/{step}"
 
 

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from random import Random
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY")
+# dateutil walks from DTSTART.
+_DAYS = {"HOURLY": 60, "MINUTELY": 4}
 _ALL_HOURS = len(",".join(map(str, range(24))))
 WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 
@@ -13,7 +15,7 @@ WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 def make_rule(rng: Random, around: datetime) -> str:
     """A rule with a DTSTART not long before that local time, on whole minutes."""
     frequency = rng.choice(FREQUENCIES)
-    start = around - timedelta(minutes=rng.randrange(60 * 24 * 800))
+    start = around - timedelta(minutes=rng.randrange(60 * 24 * _DAYS.get(frequency, 800)))
     parts = {"FREQ": frequency, **_days(rng, frequency), **_times(rng, frequency)}
     if rng.random() < 0.6:
         parts["INTERVAL"] = str(rng.choice((1, 2, 3, 5, 7, 13, 30)))
