@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from celery_dbbeat.errors import ScheduleError
+from celery_dbbeat.rules.exclude import excluding
 from celery_dbbeat.rules.trigger import Trigger, parse_trigger
 
 
@@ -38,7 +39,10 @@ class Schedule:
     @property
     def trigger(self) -> Trigger:
         """The *when* alone; raises TriggerError where it cannot be understood."""
-        return parse_trigger(self.kind, self.expression, self.timezone, self.start_at)
+        trigger = parse_trigger(self.kind, self.expression, self.timezone, self.start_at, self.name)
+        if self.exclude == "[]":
+            return trigger
+        return excluding(trigger, self.exclude, self.timezone)
 
     def parsed_args(self) -> list[Any]:
         """The positional arguments."""
