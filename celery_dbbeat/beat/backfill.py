@@ -16,7 +16,7 @@ ticks go first.
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -140,13 +140,17 @@ class Backfills:
                 progress, outgoing = self._advance(transaction, locked, stands, progress)
         if progress != _unmoved(locked):
             backfills.move(transaction, number, progress)
-        return _Done(outgoing, bool(outgoing) or progress.passed > 0)
+        return _Done(outgoing, progress.next_at != locked.next_at)
 
     def _advance(
         self, transaction: Transaction, locked: Locked, stands: Stand, progress: Progress
     ) -> tuple[Progress, list[Outgoing]]:
         """Decide and record the next fire times, as many as there is room for."""
-        number = locked.order.number
+        number, until = locked.order.number, _until(locked, stands)
+        if locked.next_at > until:
+            if not progress.open and _is_through(locked, stands, until):
+                self._end(transaction, number, "finished")
+            return progress, []
         rate = locked.rate or (None if self._guarded else UNGUARDED_RATE)
         allowed, since = budget(locked.now, locked.paced_at, rate)
         room = locked.max_concurrent - len(progress.open)
@@ -155,7 +159,6 @@ class Backfills:
             locked.overlap == "buffer_all" and backfills.own_under_way(transaction, locked)
         ):
             return progress, []
-        until = _until(locked, stands)
         try:
             stretch = fire_times(
                 stands.schedule, locked.next_at, until, max(self._windows[number], room)
@@ -164,9 +167,7 @@ class Backfills:
             self._end(transaction, number, "stopped", f"its fire times cannot be computed: {error}")
             return progress, []
         if not stretch.nominals:
-            if _is_through(locked, stands, until) and not progress.open:
-                self._end(transaction, number, "finished")
-            return progress, []
+            return replace(progress, next_at=until + _INSTANT), []
         taken = _take(transaction, locked, stretch, room)
         outgoing = self._record(transaction, stands, taken)
         # What is done is passed over in larger and larger steps.

@@ -156,9 +156,8 @@ def decide(
         past = known.get(nominal)
         if past is not None and past.is_range:
             covering = past
-        elif past is None and covering is not None and not _covers(covering, nominal):
-            covering = None
-        stands = standing(covering if past is None else past)
+        covered = covering is not None and _covers(covering, nominal)
+        stands = covering.state if covering and covered and past is None else standing(past)
         action = _action(stands, order.reprocess)
         identity = task_id(order.schedule_id, nominal)
         if action == "anew":

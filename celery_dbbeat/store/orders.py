@@ -1,4 +1,4 @@
-"""What people order of one schedule: pause, resume, a tick now; and what beat does when it fails."""
+"""What people order of one schedule: pause, resume, a tick now; and its pause when it fails."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ def pause(transaction: Transaction, name: str, note: str | None) -> None:
     """Pause it; a claim under way has ended by then."""
     told = None if note is None else plain(note)
     if not transaction.run("pause_schedule", name=name, note=told).all:
-        _refuse(transaction, name, "active or paused")
+        _refuse(transaction, name)
 
 
 def resume(transaction: Transaction, name: str) -> bool:
     """Resume it; says whether it was paused."""
     if transaction.run("resume_schedule", name=name).all:
         return True
-    _refuse(transaction, name, "active or paused")
+    _refuse(transaction, name, unless="active")
     return False
 
 
@@ -78,14 +78,15 @@ def pause_failing(database: Database, one: Failing, note: str) -> bool:
     return bool(rows)
 
 
-def _refuse(transaction: Transaction, name: str, allowed: str) -> None:
-    """Say why it did nothing, unless there was nothing to do."""
+def _refuse(transaction: Transaction, name: str, unless: str | None = None) -> None:
+    """Say why nothing was done, unless there was nothing to do."""
     rows = transaction.run("state_of", name=name).all
     if not rows:
         raise NotFound(f"there is no schedule {name!r}")
-    if rows[0]["state"] != "active":
+    state, reason = rows[0]["state"], rows[0]["reason"]
+    if state != unless:
         raise ScheduleError(
-            f"the schedule {name!r} is {rows[0]['state']}: {rows[0]['reason']}; allowed is {allowed}"
+            f"the schedule {name!r} is {state}: {reason}; allowed is active or paused"
         )
 
 
