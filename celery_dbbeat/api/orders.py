@@ -110,7 +110,7 @@ def resume(transaction: Transaction, name: str, *, catch_up: bool) -> Backfill |
     resumed = orders.resume(transaction, name)
     if number is None or not resumed:
         return None
-    return _one(transaction, number)
+    return show(transaction, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def order(transaction: Transaction, stretch: Range, asked: Asked) -> Backfill:
     number = backfills.order(transaction, stretch.schedule.id, wish)
     if number is None:
         raise NotFound(f"the schedule {stretch.schedule.name!r} was deleted just now")
-    return _one(transaction, number)
+    return show(transaction, number)
 
 
 def check_kept(stretch: Range, retention: timedelta) -> None:
@@ -216,13 +216,14 @@ def turn(transaction: Transaction, number: int, wanted: str) -> Backfill:
     """Stop one that is running, or let one go on that was stopped; what is so already stays so."""
     only_from = "running" if wanted == "stopped" else "stopped"
     turned = backfills.turn(transaction, number, wanted, only_from)
-    found = _one(transaction, number)
+    found = show(transaction, number)
     if not turned and found.state != wanted:
         raise ScheduleError(f"backfill {number} is {found.state}; allowed is {only_from}")
     return found
 
 
-def _one(transaction: Transaction, number: int) -> Backfill:
+def show(transaction: Transaction, number: int) -> Backfill:
+    """One backfill, by its number."""
     found = backfills.listed(transaction, number=number)
     if not found:
         raise NotFound(f"there is no backfill {number}")

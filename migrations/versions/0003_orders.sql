@@ -79,7 +79,7 @@ CREATE TRIGGER dbbeat_backfill_ordered AFTER INSERT OR UPDATE OF state ON dbbeat
 CREATE FUNCTION dbbeat_trigger(schedule_name text, args jsonb DEFAULT NULL, kwargs jsonb DEFAULT NULL)
     RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
-    found dbbeat_schedule%ROWTYPE;
+    wanted dbbeat_schedule%ROWTYPE;
     identity uuid := gen_random_uuid();
     instant timestamptz := clock_timestamp();
 BEGIN
@@ -90,15 +90,15 @@ BEGIN
         RAISE EXCEPTION 'kwargs is %; allowed is a JSON object', left(kwargs::text, 200);
     END IF;
     -- Not deleted before this is committed.
-    SELECT * INTO found FROM dbbeat_schedule WHERE name = schedule_name FOR KEY SHARE;
+    SELECT * INTO wanted FROM dbbeat_schedule WHERE name = schedule_name FOR KEY SHARE;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    IF found.state = 'invalid' THEN
-        RAISE EXCEPTION 'the schedule % is invalid: %; mend it first', found.name, found.reason;
+    IF wanted.state = 'invalid' THEN
+        RAISE EXCEPTION 'the schedule % is invalid: %; mend it first', wanted.name, wanted.reason;
     END IF;
     INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, kind, due_at, replica, arguments)
-    VALUES (found.id, instant, identity, 'recorded', 'manual', instant, 'trigger',
+    VALUES (wanted.id, instant, identity, 'recorded', 'manual', instant, 'trigger',
             nullif(CASE WHEN args IS NULL THEN '{}' ELSE jsonb_build_object('args', args) END ||
                    CASE WHEN kwargs IS NULL THEN '{}' ELSE jsonb_build_object('kwargs', kwargs) END, '{}'));
     PERFORM pg_notify('dbbeat_' || current_schema(), 'tick');

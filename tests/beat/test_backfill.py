@@ -110,7 +110,7 @@ def look(schedules: Schedules) -> Backfill:
 
 class TestOrder:
     def test_one_after_the_other_in_order_under_the_ids_of_normal_ticks(
-        self, schedules: Schedules, hourly: UUID, person: Person, work: Work, redis_url: str
+        self, schedules: Schedules, hourly: UUID, person: Person, work: Work
     ) -> None:
         schedules.backfill("hourly", START, END)
         sent: list[datetime] = []
@@ -130,13 +130,13 @@ class TestOrder:
         assert [row["task_id"] for row in ticks] == [task_id(hourly, at) for at in TEN]
         assert {row["kind"] for row in ticks} == {"backfill"}
 
-    def test_several_at_once(self, schedules: Schedules, hourly: UUID, work: Work) -> None:
+    @pytest.mark.usefixtures("hourly")
+    def test_several_at_once(self, schedules: Schedules, work: Work) -> None:
         schedules.backfill("hourly", START, END, max_concurrent=4)
         assert work(3) == TEN[:4]
 
-    def test_at_a_rate(
-        self, schedules: Schedules, hourly: UUID, work: Work, person: Person
-    ) -> None:
+    @pytest.mark.usefixtures("hourly")
+    def test_at_a_rate(self, schedules: Schedules, work: Work, person: Person) -> None:
         schedules.backfill("hourly", START, END, max_concurrent=100, rate=3)
         assert work(5) == TEN[:3]
         person.do("UPDATE dbbeat_backfill SET paced_at = paced_at - interval '1 hour'")
@@ -299,9 +299,7 @@ class TestRanges:
         self, schedules: Schedules, hourly: UUID, person: Person, beat: Leader, work: Work
     ) -> None:
         schedules.pause("hourly", note="the printer is broken")
-        person.do(
-            "UPDATE dbbeat_cursor SET held_at = %s, nominal_at = %s", START - HOUR / 2, START
-        )
+        person.do("UPDATE dbbeat_cursor SET held_at = %s, nominal_at = %s", START - HOUR / 2, START)
         ordered = schedules.resume("hourly", catch_up=True)
         assert ordered is not None
         assert work() == [], "the schedule says first what it has not sent"
@@ -346,9 +344,8 @@ class TestWhileItGoesOn:
         assert after in TEN[1:3]
         assert after.timestamp() % 7200 == 0
 
-    def test_deleted_it_is_stopped(
-        self, schedules: Schedules, hourly: UUID, person: Person, work: Work
-    ) -> None:
+    @pytest.mark.usefixtures("hourly")
+    def test_deleted_it_is_stopped(self, schedules: Schedules, person: Person, work: Work) -> None:
         schedules.backfill("hourly", START, END)
         work()
         person.do("DELETE FROM dbbeat_schedule")
@@ -356,16 +353,16 @@ class TestWhileItGoesOn:
         found = look(schedules)
         assert (found.state, found.reason) == ("stopped", "the schedule was deleted")
 
-    def test_invalid_it_is_stopped(
-        self, schedules: Schedules, hourly: UUID, person: Person, work: Work
-    ) -> None:
+    @pytest.mark.usefixtures("hourly")
+    def test_invalid_it_is_stopped(self, schedules: Schedules, person: Person, work: Work) -> None:
         schedules.backfill("hourly", START, END)
         person.do("UPDATE dbbeat_schedule SET state = 'invalid', reason = 'no such zone'")
         assert work(2) == []
         assert look(schedules).reason == "the schedule is invalid: no such zone"
 
+    @pytest.mark.usefixtures("hourly")
     def test_what_cannot_be_computed_stops_it_and_nobody_else(
-        self, schedules: Schedules, hourly: UUID, person: Person, work: Work
+        self, schedules: Schedules, person: Person, work: Work
     ) -> None:
         person.add("other", expression="3600")
         person.do("UPDATE dbbeat_cursor SET replan_from = NULL, due_at = NULL")
@@ -477,10 +474,10 @@ class TestFaults:
         assert (look(schedules).state, look(schedules).done) == ("finished", 10)
         assert rows(person, hourly) == [(at, "sent", 1) for at in TEN]
 
+    @pytest.mark.usefixtures("hourly")
     def test_two_that_believe_they_lead_share_the_work(
         self,
         schedules: Schedules,
-        hourly: UUID,
         backfills: Backfills,
         other: Backfills,
         redis_url: str,
@@ -490,13 +487,14 @@ class TestFaults:
             one.run()
         assert nominals(redis_url) == TEN[:3]
 
+    @pytest.mark.usefixtures("hourly")
     def test_what_another_works_on_is_left_alone(
-        self, schedules: Schedules, hourly: UUID, person: Person, work: Work
+        self, schedules: Schedules, person: Person, work: Work
     ) -> None:
         schedules.backfill("hourly", START, END)
         for table in ("dbbeat_backfill", "dbbeat_cursor"):
             with person.connection.transaction():
-                person.do(f"SELECT FROM {table} FOR UPDATE")  # noqa: S608 - of our own
+                person.do(f"SELECT FROM {table} FOR UPDATE")
                 assert work(2) == []
         assert work() == [START]
 
@@ -520,7 +518,7 @@ class TestFaults:
         assert nominals(redis_url) == [START]
 
     def test_whoever_finds_its_tick_late_sends_it_all_the_same(
-        self, schedules: Schedules, hourly: UUID, person: Person, other_beat: Leader, redis_url: str
+        self, hourly: UUID, person: Person, other_beat: Leader, redis_url: str
     ) -> None:
         put(person, hourly, START, "recorded", kind="backfill", replica="gone")
         assert other_beat.dispatcher.recover() == 1

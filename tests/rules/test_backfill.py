@@ -59,9 +59,7 @@ class TestFireTimes:
         assert fire_times(HOURLY, at(0) + SECOND, at(1) - SECOND, 9) == Stretch((), at(1))
 
     def test_within_the_bounds_of_the_schedule(self) -> None:
-        bounded = Schedule(
-            ONE, 1, "a", "t", "interval", "3600", start_at=at(2), end_at=at(3)
-        )
+        bounded = Schedule(ONE, 1, "a", "t", "interval", "3600", start_at=at(2), end_at=at(3))
         assert fire_times(bounded, at(0), at(9), 10).nominals == (at(2), at(3))
 
     def test_the_first_so_many(self) -> None:

@@ -35,7 +35,7 @@ def run(
     attempt: int | None = None,
     error: str | None = None,
 ) -> None:
-    """Take every tick of a schedule that was sent, for the attempt that was sent, or say how its run ended."""
+    """Take every tick of a schedule, for the attempt that was sent, or say how its run ended."""
     given = {"status": status, "lease": lease, "attempt": attempt, "error": error}
     person.do(RUN, {**given, "schedule_id": schedule_id})
 
