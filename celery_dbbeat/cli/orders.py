@@ -12,6 +12,8 @@ import click
 from celery_dbbeat.cli.base import JSON, Command, answer, say, schedules_of, table
 
 if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
     from celery_dbbeat.api import Backfill, DryRun, Schedules
 
 _LOOK_EVERY = 0.5
@@ -211,6 +213,7 @@ _WORDS = {
 
 def _watch(schedules: Schedules, ordered: Backfill) -> Backfill:
     """Wait for its end; who interrupts that leaves it to beat."""
+    bar: ProgressBar[int]
     with click.progressbar(
         length=_STEPS, label=f"Backfill {ordered.id}", file=click.get_text_stream("stderr")
     ) as bar:
