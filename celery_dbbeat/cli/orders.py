@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ import click
 from celery_dbbeat.cli.base import JSON, Command, answer, say, schedules_of, table
 
 if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
     from celery_dbbeat.api import Backfill, DryRun, Schedules
 
 _LOOK_EVERY = 0.5
@@ -213,10 +212,7 @@ _WORDS = {
 
 def _watch(schedules: Schedules, ordered: Backfill) -> Backfill:
     """Wait for its end; who interrupts that leaves it to beat."""
-    bar: ProgressBar[int]
-    with click.progressbar(
-        length=_STEPS, label=f"Backfill {ordered.id}", file=click.get_text_stream("stderr")
-    ) as bar:
+    with click.progressbar(length=_STEPS, label=f"Backfill {ordered.id}", file=sys.stderr) as bar:
         while True:
             found = schedules.show_backfill(ordered.id)
             bar.update(round(found.share * _STEPS) - bar.pos)

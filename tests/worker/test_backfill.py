@@ -18,7 +18,7 @@ EFFECTS = """
 """
 
 
-@pytest.mark.parametrize("point", ["in_slice@9", "after_slice@9", "after_publish@5"])
+@pytest.mark.parametrize("point", ["in_slice@9", "after_publish@5"])
 def test_each_fire_time_has_its_one_effect_in_order(
     fleet: Fleet, database_url: str, point: str
 ) -> None:
