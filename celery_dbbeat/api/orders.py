@@ -8,13 +8,13 @@ from typing import Any, get_args
 from uuid import UUID
 
 from celery_dbbeat.clock import monotonic
-from celery_dbbeat.errors import NotFound, ScheduleError
+from celery_dbbeat.errors import FieldError, NotFound, ScheduleError
 from celery_dbbeat.rules.backfill import FireTime, Order, Reprocess, decide, fire_times
 from celery_dbbeat.rules.once import parse_once
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.tick import UTC, task_id
 from celery_dbbeat.rules.zone import find_zone, to_instant
-from celery_dbbeat.store import backfills, orders
+from celery_dbbeat.store import backfills, orders, slices
 from celery_dbbeat.store.backfills import Backfill, Wish
 from celery_dbbeat.store.database import Transaction
 from celery_dbbeat.store.rows import schedule_of
@@ -65,19 +65,24 @@ class Asked:
             if self.reprocess == reprocess:
                 break
         else:
-            raise ScheduleError(
-                f"reprocess is {self.reprocess!r}; allowed is {', '.join(REPROCESS)}"
+            raise FieldError(
+                "reprocess", f"reprocess is {self.reprocess!r}; allowed is {', '.join(REPROCESS)}"
             )
         if self.overlap not in OVERLAPS:
-            raise ScheduleError(f"overlap is {self.overlap!r}; allowed is {', '.join(OVERLAPS)}")
+            raise FieldError(
+                "overlap", f"overlap is {self.overlap!r}; allowed is {', '.join(OVERLAPS)}"
+            )
         most = self.max_concurrent
         if type(most) is not int or not 1 <= most <= MOST_CONCURRENT:
-            raise ScheduleError(f"max_concurrent is {most!r}; allowed is 1 to {MOST_CONCURRENT}")
+            raise FieldError(
+                "max_concurrent", f"max_concurrent is {most!r}; allowed is 1 to {MOST_CONCURRENT}"
+            )
         rate = self.rate
         is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
         if rate is not None and not (is_number and SLOWEST <= rate <= FASTEST):
-            raise ScheduleError(
-                f"rate is {rate!r}; allowed is None, or {SLOWEST:g} to {FASTEST:g} ticks a second"
+            raise FieldError(
+                "rate",
+                f"rate is {rate!r}; allowed is None, or {SLOWEST:g} to {FASTEST:g} ticks a second",
             )
         return reprocess
 
@@ -91,11 +96,11 @@ def trigger(
     """Record a tick to be sent now; arguments that are no JSON are refused."""
     if args is not None:
         if isinstance(args, str | bytes) or not isinstance(args, Sequence):
-            raise ScheduleError(f"args is {args!r:.200}; allowed is a list or a tuple")
+            raise FieldError("args", f"args is {args!r:.200}; allowed is a list or a tuple")
         _check_json("args", args := list(args))
     if kwargs is not None:
         if not isinstance(kwargs, Mapping):
-            raise ScheduleError(f"kwargs is {kwargs!r:.200}; allowed is a dict")
+            raise FieldError("kwargs", f"kwargs is {kwargs!r:.200}; allowed is a dict")
         _check_json("kwargs", kwargs := dict(kwargs))
     return orders.trigger(transaction, name, args, kwargs)
 
@@ -131,13 +136,14 @@ def find_range(
     first = _instant("start", start, schedule, is_end=False)
     last = _instant("end", end, schedule, is_end=True)
     if last < first:
-        raise ScheduleError(
+        raise FieldError(
+            "end",
             f"end is {last.isoformat()}, before start {first.isoformat()}; allowed is the same or "
-            "later"
+            "later",
         )
     if first > now:
-        raise ScheduleError(
-            f"start is {first.isoformat()}, which is still to come; allowed is up to now"
+        raise FieldError(
+            "start", f"start is {first.isoformat()}, which is still to come; allowed is up to now"
         )
     return Range(schedule, first, min(last, now), now)
 
@@ -148,8 +154,8 @@ def dry_run(transaction: Transaction, stretch: Range, reprocess: Reprocess, limi
     count, complete = count_fire_times(stretch)
     found = fire_times(schedule, stretch.start, stretch.end, limit)
     keys = [(nominal, task_id(schedule.id, nominal)) for nominal in found.nominals]
-    rows = backfills.known(transaction, schedule.id, keys)
-    before = backfills.range_before(transaction, schedule.id, stretch.start)
+    rows = slices.known(transaction, schedule.id, keys)
+    before = slices.range_before(transaction, schedule.id, stretch.start)
     known = {past.nominal_at: past for past in rows.values()}
     decided = decide(Order(schedule.id, 0, reprocess), found, known, before)
     following = found.following if len(found.nominals) == limit else None
@@ -180,10 +186,11 @@ def order(transaction: Transaction, stretch: Range, asked: Asked) -> Backfill:
 def check_kept(stretch: Range, retention: timedelta) -> None:
     """Refuse, unless it is confirmed, what is older than anything that is remembered."""
     if stretch.start < stretch.now - retention:
-        raise ScheduleError(
+        raise FieldError(
+            "start",
             f"start is {stretch.start.isoformat()}, older than dbbeat_retention "
             f"({retention.days} days): what ran before then is forgotten, and would be run again; "
-            "allowed with force=True (on the command line: --yes)"
+            "allowed with force=True (on the command line: --yes)",
         )
 
 
@@ -241,7 +248,7 @@ def _instant(field: str, value: datetime | str, schedule: Schedule, *, is_end: b
     """Text without an offset is local time of the schedule; a day alone is the whole of it."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise ScheduleError(f"{field} is {value!r}; allowed is a datetime with a time zone")
+            raise FieldError(field, f"{field} is {value!r}; allowed is a datetime with a time zone")
         return value.astimezone(UTC)
     zone = find_zone(schedule.timezone)
     try:
@@ -250,10 +257,11 @@ def _instant(field: str, value: datetime | str, schedule: Schedule, *, is_end: b
         try:
             return parse_once(value, zone).at
         except ScheduleError:
-            raise ScheduleError(
+            raise FieldError(
+                field,
                 f"{field} is {value!r}; allowed is an ISO-8601 instant such as "
                 "'2030-01-31T09:30:00+01:00', the same without an offset in the schedule's "
-                f"time zone {schedule.timezone}, or a day such as '2030-01-31'"
+                f"time zone {schedule.timezone}, or a day such as '2030-01-31'",
             ) from None
     midnight = datetime(day.year, day.month, day.day) + timedelta(days=is_end)  # noqa: DTZ001 - local
     return to_instant(midnight, zone) - is_end * _INSTANT
@@ -263,4 +271,4 @@ def _check_json(field: str, value: object) -> None:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ScheduleError(f"{field} cannot be JSON: {error}") from None
+        raise FieldError(field, f"{field} cannot be JSON: {error}") from None

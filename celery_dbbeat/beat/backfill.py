@@ -37,10 +37,10 @@ from celery_dbbeat.rules.backfill import (
 )
 from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.settings import Settings
-from celery_dbbeat.store import backfills
-from celery_dbbeat.store.backfills import Locked, Progress, Stand
+from celery_dbbeat.store import slices
 from celery_dbbeat.store.cursors import Outgoing
 from celery_dbbeat.store.database import Database, Transaction
+from celery_dbbeat.store.slices import Locked, Progress, Stand
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Backfills:
     def run(self) -> None:
         """Work on each that is under way in turn, for a short time."""
         self._last_at = monotonic()
-        numbers = backfills.under_way(self._database)
+        numbers = slices.under_way(self._database)
         self._windows = {number: self._windows.get(number, FEW) for number in numbers}
         self._every = _WHILE_WAITING if numbers else _WHILE_IDLE
         turns = deque(sorted(numbers, key=lambda number: (number <= self._turn, number)))
@@ -120,7 +120,7 @@ class Backfills:
         """Work on one; says whether it moved."""
         hit("before_slice")
         with self._database.transaction() as transaction:
-            locked = backfills.lock(transaction, number)
+            locked = slices.lock(transaction, number)
             done = _Done() if locked is None else self._work(transaction, locked)
             hit("in_slice")
         hit("after_slice")
@@ -129,7 +129,7 @@ class Backfills:
 
     def _work(self, transaction: Transaction, locked: Locked) -> _Done:
         progress = _tally(transaction, locked)
-        stands, alone = backfills.stand(transaction, locked.order.schedule_id)
+        stands, alone = slices.stand(transaction, locked.order.schedule_id)
         number = locked.order.number
         outgoing: list[Outgoing] = []
         if locked.state == "running":
@@ -139,7 +139,7 @@ class Backfills:
             elif alone and stands.state != "paused" and not stands.replans:
                 progress, outgoing = self._advance(transaction, locked, stands, progress)
         if progress != _unmoved(locked):
-            backfills.move(transaction, number, progress)
+            slices.move(transaction, number, progress)
         return _Done(outgoing, progress.next_at != locked.next_at)
 
     def _advance(
@@ -156,7 +156,7 @@ class Backfills:
         room = locked.max_concurrent - len(progress.open)
         room = room if allowed is None else min(room, allowed)
         if room <= 0 or (
-            locked.overlap == "buffer_all" and backfills.own_under_way(transaction, locked)
+            locked.overlap == "buffer_all" and slices.own_under_way(transaction, locked)
         ):
             return progress, []
         try:
@@ -196,22 +196,22 @@ class Backfills:
                 begun = schedule.trigger.walk(whole.nominal_at, until, whole.count)
             carved = carve(whole, taken.stretch, begun)
             if carved is not None:
-                backfills.leave_rest(transaction, carved, self._replica, schedule.id)
+                slices.leave_rest(transaction, carved, self._replica, schedule.id)
             elif begun is None:
-                backfills.set_aside(transaction, whole, schedule.id)
+                slices.set_aside(transaction, whole, schedule.id)
                 del rows[whole.task_id]
-        return backfills.record(transaction, schedule, taken.chosen, rows, self._replica)
+        return slices.record(transaction, schedule, taken.chosen, rows, self._replica)
 
     @staticmethod
     def _end(transaction: Transaction, number: int, state: str, reason: str | None = None) -> None:
-        backfills.end(transaction, number, state, reason)
+        slices.end(transaction, number, state, reason)
         logger.info("backfill %d is %s%s", number, state, f": {reason}" if reason else "")
 
 
 def _tally(transaction: Transaction, locked: Locked) -> Progress:
     """See which of its ticks have ended; without the guard one that was sent has."""
     unmoved = _unmoved(locked)
-    rows = backfills.known(transaction, locked.order.schedule_id, locked.open)
+    rows = slices.known(transaction, locked.order.schedule_id, locked.open)
     how = {identity: standing(rows[identity]) for _, identity in locked.open if identity in rows}
     still = [key for key in locked.open if how.get(key[1]) == "waiting"]
     words = list(how.values())
@@ -247,9 +247,9 @@ def _take(transaction: Transaction, locked: Locked, stretch: Stretch, room: int)
     """Decide about these fire times, up to the last that there is room for."""
     order = locked.order
     keys = [(nominal, task_id(order.schedule_id, nominal)) for nominal in stretch.nominals]
-    rows = backfills.known(transaction, order.schedule_id, keys)
+    rows = slices.known(transaction, order.schedule_id, keys)
     before = (
-        backfills.range_before(transaction, order.schedule_id, stretch.nominals[0])
+        slices.range_before(transaction, order.schedule_id, stretch.nominals[0])
         if locked.fresh
         else None
     )

@@ -17,7 +17,8 @@ CREATE TABLE dbbeat_backfill (
     rate            double precision,
     overlap         text NOT NULL DEFAULT 'allow',
     note            text,
-    ordered_by      text NOT NULL DEFAULT session_user,
+    ordered_by      text NOT NULL
+        DEFAULT coalesce(nullif(current_setting('dbbeat.user', true), ''), session_user),
     ordered_at      timestamptz NOT NULL DEFAULT now(),
     state           text NOT NULL DEFAULT 'running',
     reason          text,

@@ -4,6 +4,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from celery import Celery
 
 from celery_dbbeat import Schedules
 from celery_dbbeat.errors import NotFound, ScheduleError, SettingsError
@@ -243,7 +244,7 @@ class TestBackfill:
         assert schedules.backfill("nightly", begin, begin + second, force=True).share == 1.0
 
     def test_each_is_listed_with_how_far_it_is_and_by_whom(
-        self, schedules: Schedules, clerk: Clerk
+        self, app: Celery, schedules: Schedules, clerk: Clerk
     ) -> None:
         for name in "ab":
             clerk.add(name)
@@ -254,6 +255,8 @@ class TestBackfill:
         assert (newest.state, newest.rate, newest.share) == ("running", 2.0, 0.0)
         assert newest.note == "after the outage"
         assert newest.ordered_by == clerk.value("SELECT session_user::text")
+        ordered = Schedules(app, user="ada").backfill("a", AGO, NOW)
+        assert ordered.ordered_by == "ada"
         clerk.do("UPDATE dbbeat_backfill SET passed = 3, next_at = start_at + interval '3 days'")
         assert round(schedules.show_backfill(newest.id).share, 2) == 0.33
         clerk.do("UPDATE dbbeat_backfill SET total = NULL")

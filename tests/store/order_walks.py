@@ -5,9 +5,10 @@ from uuid import UUID
 
 from celery_dbbeat.rules.backfill import Carved, FireTime
 from celery_dbbeat.rules.trigger import Walk
-from celery_dbbeat.store import backfills, orders
-from celery_dbbeat.store.backfills import Progress, Wish
+from celery_dbbeat.store import backfills, orders, slices
+from celery_dbbeat.store.backfills import Wish
 from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.slices import Progress
 from tests.store.kit import Person
 
 NOON = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
@@ -44,22 +45,22 @@ def backfill(store: Database, person: Person) -> None:
         assert backfills.turn(transaction, number, "stopped", "running")
         assert backfills.turn(transaction, number, "running", "stopped")
     assert (listed.id, listed.share) == (number, 0.0)
-    assert backfills.under_way(store) == [number]
+    assert slices.under_way(store) == [number]
     with store.transaction() as transaction:
-        locked = backfills.lock(transaction, number)
+        locked = slices.lock(transaction, number)
         assert locked is not None
-        stands, alone = backfills.stand(transaction, identity)
+        stands, alone = slices.stand(transaction, identity)
         assert stands is not None
         assert alone
-        assert not backfills.own_under_way(transaction, locked)
-        assert backfills.range_before(transaction, identity, NOON + timedelta(hours=1))
-        (whole,) = backfills.known(transaction, identity, [(NOON, UNKNOWN)]).values()
+        assert not slices.own_under_way(transaction, locked)
+        assert slices.range_before(transaction, identity, NOON + timedelta(hours=1))
+        (whole,) = slices.known(transaction, identity, [(NOON, UNKNOWN)]).values()
         rest = Carved(whole, Walk(1, NOON, None), NOON + timedelta(hours=2), 2)
-        backfills.leave_rest(transaction, rest, "a", identity)
+        slices.leave_rest(transaction, rest, "a", identity)
         ids = (UNKNOWN, UUID(int=5))
         chosen = [FireTime(NOON, one, "missed", "send") for one in ids]
         rows = {UNKNOWN: whole}
-        assert len(backfills.record(transaction, stands.schedule, chosen, rows, "a")) == 2
-        backfills.set_aside(transaction, whole, identity)
-        backfills.move(transaction, number, Progress(NOON, NOON, [(NOON, UNKNOWN)], sent=2))
-        backfills.end(transaction, number, "finished")
+        assert len(slices.record(transaction, stands.schedule, chosen, rows, "a")) == 2
+        slices.set_aside(transaction, whole, identity)
+        slices.move(transaction, number, Progress(NOON, NOON, [(NOON, UNKNOWN)], sent=2))
+        slices.end(transaction, number, "finished")
