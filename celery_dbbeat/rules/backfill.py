@@ -44,7 +44,7 @@ _INSTANT = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 
 #: What a tick's row may say besides why a fire time was not sent.
-_SENT_STATES = frozenset({"recorded", "sent", "dead"})
+_SENT_STATES = frozenset({"recorded", "sent", "dead", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,14 +67,22 @@ SELECT s.id AS schedule_id, clock_timestamp() AS now, s.state, s.reason, s.versi
 FROM dbbeat_schedule s WHERE s.name = %(name)s;
 
 -- name: known_ticks
--- What is known of fire times by the ids that they are sent under.
+-- What is known of fire times by the ids that they are sent under. Key by key, as LIMIT says: a planner
+-- without statistics would rather compare all that the schedule ever sent with each key.
 SELECT t.nominal_at, t.task_id, t.state, t.claimed_at, t.last_at, t.count, t.reason, t.awaited, t.outcome,
        d.status, coalesce(d.attempt, 0) AS run_attempt
 FROM unnest(%(nominals)b::timestamptz[], %(task_ids)b::uuid[]) AS m (nominal_at, task_id)
-JOIN dbbeat_tick t ON t.schedule_id = %(schedule_id)s AND t.nominal_at = m.nominal_at
- AND t.task_id = m.task_id AND t.nominal_at >= %(first)s
-LEFT JOIN dbbeat_dedup d ON d.task_id = m.task_id AND d.nominal_at = m.nominal_at
-      AND d.nominal_at >= %(first)s;
+CROSS JOIN LATERAL (
+    SELECT * FROM dbbeat_tick
+    WHERE schedule_id = %(schedule_id)s AND nominal_at = m.nominal_at AND task_id = m.task_id
+      AND nominal_at >= %(first)s
+    LIMIT 1
+) AS t
+LEFT JOIN LATERAL (
+    SELECT status, attempt FROM dbbeat_dedup
+    WHERE task_id = m.task_id AND nominal_at = m.nominal_at AND nominal_at >= %(first)s
+    LIMIT 1
+) AS d ON true;
 
 -- name: range_before
 -- The nearest range of fire times not sent that begins before an instant and reaches it. Only so many
@@ -107,17 +115,18 @@ RETURNING nominal_at, task_id, due_at, attempt;
 
 -- name: backfill_again
 -- A row that is there becomes a tick to be sent, if it still stands as it was seen. One that was sent
--- before gets the next attempt: above all that were begun.
+-- before gets the next attempt: above all that were begun. The schedule comes with each key, and not once
+-- for all: see known_ticks.
 UPDATE dbbeat_tick t
 SET state = 'recorded', kind = 'backfill', replica = %(replica)s, claimed_at = now(), due_at = now(),
     sent_at = NULL, awaited = false, outcome = NULL, losses = 0, last_at = NULL, count = 1,
     reason = m.reason,
     attempt = CASE WHEN t.sent_at IS NULL AND m.run_attempt = 0 THEN t.attempt
                    ELSE least(30000, 1 + greatest(t.attempt, m.run_attempt)) END
-FROM unnest(%(nominals)b::timestamptz[], %(task_ids)b::uuid[], %(claims)b::timestamptz[],
-            %(states)b::text[], %(run_attempts)b::int[], %(reasons)b::text[])
-     AS m (nominal_at, task_id, claimed_at, state, run_attempt, reason)
-WHERE t.schedule_id = %(schedule_id)s AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
+FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
+            %(claims)b::timestamptz[], %(states)b::text[], %(run_attempts)b::int[], %(reasons)b::text[])
+     AS m (schedule_id, nominal_at, task_id, claimed_at, state, run_attempt, reason)
+WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
   AND t.nominal_at >= %(first)s
   AND CASE WHEN t.state = m.state AND NOT t.awaited THEN t.claimed_at = m.claimed_at ELSE false END
 RETURNING t.nominal_at, t.task_id, t.due_at, t.attempt;

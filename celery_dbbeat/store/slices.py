@@ -146,6 +146,7 @@ def record(
         recorded += transaction.run(
             "backfill_again",
             **_to_send(schedule, there, rows, replica),
+            schedule_ids=[schedule.id] * len(there),
             claims=[past.claimed_at for past in pasts],
             states=[past.state for past in pasts],
             run_attempts=[past.run_attempt for past in pasts],
