@@ -4,12 +4,13 @@ from datetime import datetime
 from uuid import UUID
 
 from celery_dbbeat.api.managing import Managing
+from celery_dbbeat.api.ordering import Ordering
 from celery_dbbeat.errors import NotFound, SettingsError
 from celery_dbbeat.store import history
 from celery_dbbeat.store.history import DeadLetter, HistoryEntry
 
 
-class Schedules(Managing):
+class Schedules(Managing, Ordering):
     """The schedules of an app.
 
     >>> schedules = Schedules(app)

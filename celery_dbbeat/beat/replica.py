@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from celery import Celery
 
+from celery_dbbeat.beat.backfill import Backfills
 from celery_dbbeat.beat.dispatcher import Dispatcher
 from celery_dbbeat.beat.leadership import Leadership
 from celery_dbbeat.beat.listener import Listener
@@ -60,6 +61,7 @@ class Replica:
         self._recovery = Recovery(
             self._database, self._publisher, self._dispatcher, settings, self.id
         )
+        self._backfills = Backfills(self._database, self._dispatcher, settings, self.id)
         self._recovery.distrust_leases()  # who knows what was before
         self._leadership = Leadership(self._database, settings, me)
         self._clock = DatabaseClock()
@@ -95,6 +97,8 @@ class Replica:
             self._look_at = self._locked_until = float("-inf")
         if heard & {"lease", "lost"}:
             self._leadership.hurry()
+        if heard & {"backfill", "lost"}:
+            self._backfills.hurry()
 
     def close(self) -> None:
         """Hand over and let go; a second call does nothing."""
@@ -131,6 +135,8 @@ class Replica:
             self._dispatch()
         if self._led and self._recovery.seconds_until_next <= 0:
             self._recovery.run()
+        if self._led and self._outlook is not None and self._backfills.seconds_until_next <= 0:
+            self._backfills.run()
         self._failures = 0
         return self._seconds_of_rest()
 
@@ -193,8 +199,13 @@ class Replica:
         )
 
     def _seconds_of_rest(self) -> float:
-        recovery = self._recovery.seconds_until_next if self._led else float("inf")
-        return min(self._seconds_until_due(), recovery)
+        if not self._led:
+            return self._seconds_until_due()
+        return min(
+            self._seconds_until_due(),
+            self._recovery.seconds_until_next,
+            self._backfills.seconds_until_next,
+        )
 
     def _seconds_until_due(self) -> float:
         outlook = self._outlook

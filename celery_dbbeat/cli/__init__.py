@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from celery.bin.base import handle_preload_options
 
+from celery_dbbeat.cli import orders
 from celery_dbbeat.cli.database import migrate, roles, shards
 from celery_dbbeat.cli.results import dead, history, replay
 
@@ -17,4 +18,14 @@ def dbbeat(ctx: click.Context) -> None:
 
 
 for _command in (migrate, shards, roles, history, dead, replay):
+    dbbeat.add_command(_command)
+for _command in (
+    orders.pause,
+    orders.resume,
+    orders.trigger,
+    orders.backfill,
+    orders.backfills,
+    orders.stop,
+    orders.go_on,
+):
     dbbeat.add_command(_command)

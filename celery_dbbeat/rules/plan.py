@@ -27,7 +27,7 @@ from typing import Literal
 
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.schedule import Cursor, Schedule
-from celery_dbbeat.rules.tick import Tick, due_at, task_id
+from celery_dbbeat.rules.tick import ORDERED, Tick, due_at, task_id
 from celery_dbbeat.rules.trigger import Trigger
 
 #: How many fire times one plan walks over; what is left is due at once, and planned next.
@@ -94,7 +94,7 @@ def plan(
 
 def still_wanted(schedule: Schedule, tick: Tick, now: datetime) -> bool:
     """Whether a tick may still be sent at this time; one that is sent again was sent in time."""
-    if tick.attempt > 1:
+    if tick.attempt > 1 or tick.kind in ORDERED:
         return True
     return schedule.misfire_grace is None or now - tick.due_at <= schedule.misfire_grace
 

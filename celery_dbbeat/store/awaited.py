@@ -64,9 +64,11 @@ class Suspect:
     task_id: UUID
     open: Open
     schedule: Schedule | None
+    kind: str = "scheduled"
     max_attempts: int | None = None
     on_failure: str | None = None
     resend_after: timedelta | None = None
+    pause_after: int | None = None
 
     @property
     def name(self) -> str:
@@ -180,9 +182,11 @@ def _suspect(row: dict[str, Any]) -> Suspect:
         row["task_id"],
         Open(due_at=row["tick_due_at"], **known),
         None if row["deleted"] else schedule_of(row),
+        row["tick_kind"],
         row["max_attempts"],
         row["on_failure"],
         row["resend_after"],
+        row["pause_after"],
     )
 
 
@@ -192,7 +196,7 @@ def _tick(one: Suspect, won: Mapping[str, Any]) -> Tick:
         one.task_id,
         nominal,
         due.astimezone(timezone.utc),
-        "recovery",
+        won["kind"],
         won["attempt"],
         won["waited"],
     )

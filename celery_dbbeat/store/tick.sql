@@ -63,13 +63,14 @@ WITH adopted AS (
          AS m (schedule_id, nominal_at, task_id)
     WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
       AND t.nominal_at >= %(first)s
-    RETURNING t.schedule_id, t.nominal_at, t.task_id, t.due_at, t.attempt, t.kind,
+    RETURNING t.schedule_id, t.nominal_at, t.task_id, t.due_at, t.attempt, t.kind, t.arguments,
               CASE WHEN t.losses > 0 THEN now() - t.sent_at END AS waited
 )
 SELECT now() AS now, a.schedule_id, a.nominal_at AS tick_nominal_at, a.task_id, a.due_at AS tick_due_at,
        a.attempt, a.kind AS tick_kind, coalesce(a.waited, interval '0') AS waited,
        s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression,
-       s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
+       s.timezone, coalesce(a.arguments -> 'args', s.args)::text AS args,
+       coalesce(a.arguments -> 'kwargs', s.kwargs)::text AS kwargs, s.options::text AS options,
        s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
        s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent
 FROM adopted a LEFT JOIN dbbeat_schedule s ON s.id = a.schedule_id

@@ -41,6 +41,9 @@ BEGIN
     IF NEW.state IN ('active', 'paused') THEN
         NEW.reason := NULL;
     END IF;
+    IF OLD.state = 'paused' AND NEW.state <> 'paused' AND NEW.note IS NOT DISTINCT FROM OLD.note THEN
+        NEW.note := NULL;
+    END IF;
     NEW.version := OLD.version + 1;
     NEW.updated_at := now();
     RETURN NEW;

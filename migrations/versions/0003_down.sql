@@ -5,6 +5,10 @@ DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by
 -- audit
 
 -- orders
+DROP FUNCTION dbbeat_trigger;
+DROP TABLE dbbeat_backfill;
+DROP FUNCTION dbbeat_backfill_ordered;
+ALTER TABLE dbbeat_tick DROP COLUMN arguments;
 
 -- catch_up
 
