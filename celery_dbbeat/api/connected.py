@@ -32,5 +32,5 @@ class Connected:
             Database(settings.url, settings.schema, settings.database_timeout) as database,
             database.transaction() as transaction,
         ):
-            transaction.run("act_as", user=self._user or "", source=self._source)
+            transaction.act_as(self._user, self._source)
             yield transaction

@@ -20,5 +20,8 @@ SELECT dbbeat_make_partitions(%(days)s) AS made;
 -- name: retire
 SELECT dbbeat_retire(%(keep)s) AS step;
 
+-- name: retire_audit
+SELECT dbbeat_retire_audit(%(keep)s) AS deleted;
+
 -- name: database_now
 SELECT clock_timestamp() AS now;

@@ -1,0 +1,1 @@
+-- Who changed which schedule. The triggers of dbbeat_schedule write it, nobody else.
