@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Literal
 
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.trigger import Trigger
-from celery_dbbeat.rules.zone import UTC
+from celery_dbbeat.rules.zone import UTC, WallClock
 
 INSTANT = timedelta(microseconds=1)
 
@@ -13,27 +14,23 @@ INSTANT = timedelta(microseconds=1)
 _BEGIN = datetime(1900, 1, 1, tzinfo=UTC)
 
 
-def first_after(schedule: Schedule, trigger: Trigger, since: datetime) -> datetime | None:
-    """The first fire time strictly after an instant."""
-    if schedule.start_at is not None:
-        since = max(since, schedule.start_at - INSTANT)
-    return bounded(schedule, trigger.next(since))
-
-
-def bounded(schedule: Schedule, nominal: datetime | None) -> datetime | None:
-    """That fire time, unless it is after the schedule's end."""
-    if nominal is None or (schedule.end_at is not None and nominal > schedule.end_at):
-        return None
-    return nominal
-
-
-def fire_times(schedule: Schedule, since: datetime, until: datetime | None) -> Iterator[datetime]:
+def fire_times(
+    schedule: Schedule, since: datetime, until: datetime | None = None
+) -> Iterator[datetime]:
     """Fire times strictly after `since`, up to and with `until`."""
     trigger = schedule.trigger
-    nominal = first_after(schedule, trigger, since)
-    while nominal is not None and (until is None or nominal <= until):
+    if schedule.start_at is not None:
+        since = max(since, schedule.start_at - INSTANT)
+    ends = [end for end in (until, schedule.end_at) if end is not None]
+    nominal = trigger.next(since)
+    while nominal is not None and all(nominal <= end for end in ends):
         yield nominal
-        nominal = bounded(schedule, trigger.next(nominal))
+        nominal = trigger.next(nominal)
+
+
+def fires_at(schedule: Schedule, instant: datetime) -> bool:
+    """Whether this very instant is a fire time."""
+    return next(fire_times(schedule, instant - INSTANT, instant), None) is not None
 
 
 def last_before(schedule: Schedule, instant: datetime) -> datetime | None:
@@ -73,3 +70,16 @@ def _some_before(trigger: Trigger, instant: datetime) -> datetime | None:
         if start == _BEGIN:
             return None
         back *= 2
+
+
+def dst_case(schedule: Schedule, nominal: datetime) -> Literal["none", "gap", "fold"]:
+    """Whether clocks went ahead to this fire time, or show its local time twice."""
+    trigger = schedule.trigger
+    if not isinstance(trigger, WallClock):
+        return "none"
+    wall = nominal.astimezone(trigger.zone)
+    before = (nominal.astimezone(UTC) - INSTANT).astimezone(trigger.zone)
+    if (wall.utcoffset() or timedelta(0)) > (before.utcoffset() or timedelta(0)):
+        return "none" if trigger.runs_through else "gap"
+    twice = wall.replace(fold=0).utcoffset() != wall.replace(fold=1).utcoffset()
+    return "fold" if twice else "none"

@@ -26,7 +26,6 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from celery_dbbeat.errors import ScheduleError
-from celery_dbbeat.rules.firetimes import INSTANT, bounded, first_after
 from celery_dbbeat.rules.schedule import Cursor, Schedule
 from celery_dbbeat.rules.tick import Tick, due_at, task_id
 from celery_dbbeat.rules.trigger import Trigger
@@ -39,6 +38,8 @@ ON_TIME = timedelta(seconds=60)
 
 #: How late a fire time may be and still be sent although a newer one is due as well.
 PROMPT = timedelta(seconds=3)
+
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _advance(
     first = cursor.nominal_at
     if first is None:
         raise ScheduleError("the cursor has neither a fire time nor an instant to plan from")
-    following = bounded(schedule, trigger.next(first))
+    following = _bounded(schedule, trigger.next(first))
     # Of the fire times after the first, those that are due whatever their jitter.
     until = now - schedule.jitter
     if following is None or following > until:
@@ -152,21 +153,21 @@ def _decide_many(schedule: Schedule, trigger: Trigger, cursor: Cursor, due: _Due
     first = due.first
     grace = schedule.misfire_grace
     if grace is not None and first < due.until - grace:
-        late = trigger.walk(first, due.until - grace - INSTANT, WALK_LIMIT)
+        late = trigger.walk(first, due.until - grace - _INSTANT, WALK_LIMIT)
         not_sent = (_missed(schedule, first, late.last, late.count),)
-        following = bounded(schedule, late.following)
+        following = _bounded(schedule, late.following)
         if following is None or following > due.until or late.count == WALK_LIMIT:
             return replace(_stand(schedule, following, cursor.runs), not_sent=not_sent)
         first = following
     newest = trigger.walk(first, due.until, WALK_LIMIT)
-    following = bounded(schedule, newest.following)
+    following = _bounded(schedule, newest.following)
     if following is not None and following <= due.until:
         # More than one walk holds: these are not the newest, and the rest is planned next.
         older = _coalesced(first, newest.last, newest.count)
         return replace(_stand(schedule, following, cursor.runs), not_sent=(*not_sent, older))
     sent_from = min(due.prompt_from, newest.last)
     if first < sent_from:
-        older_ones = trigger.walk(first, sent_from - INSTANT, WALK_LIMIT)
+        older_ones = trigger.walk(first, sent_from - _INSTANT, WALK_LIMIT)
         not_sent = (*not_sent, _coalesced(first, older_ones.last, older_ones.count))
         first = older_ones.following or newest.last
     return _send_each(schedule, trigger, cursor, replace(due, first=first), not_sent)
@@ -183,7 +184,7 @@ def _send_each(
     ticks: tuple[Tick, ...] = ()
     nominal: datetime | None = due.first
     while nominal is not None and nominal <= due.until and decided.ends is None:
-        following = bounded(schedule, trigger.next(nominal))
+        following = _bounded(schedule, trigger.next(nominal))
         one = _decide_one(schedule, nominal, following, decided.cursor.runs, due.now)
         ticks, not_sent = ticks + one.ticks, not_sent + one.not_sent
         decided, nominal = one, following
@@ -199,7 +200,7 @@ def _replan(  # noqa: PLR0913, PLR0917 - all that a decision rests on
     prompt: timedelta,
 ) -> Plan:
     """Start anew after `since`; the old *when*'s fire time that had passed by then is decided."""
-    following = first_after(schedule, trigger, since)
+    following = _first(schedule, trigger, since)
     passed = cursor.nominal_at
     if passed is None or passed > since:
         return _stand(schedule, following, cursor.runs)
@@ -211,9 +212,9 @@ def _replan(  # noqa: PLR0913, PLR0917 - all that a decision rests on
 
 def _after_hold(schedule: Schedule, trigger: Trigger, cursor: Cursor, since: datetime) -> Plan:
     """Start anew after `since`; what passed while the schedule was not active gets its reason."""
-    following = first_after(schedule, trigger, since)
+    following = _first(schedule, trigger, since)
     start = cursor.nominal_at or cursor.held_at or since
-    first = first_after(schedule, trigger, start - INSTANT)
+    first = _first(schedule, trigger, start - _INSTANT)
     if first is None or first > since:
         return _stand(schedule, following, cursor.runs)
     walk = trigger.walk(first, since, WALK_LIMIT)
@@ -232,6 +233,18 @@ def _missed(schedule: Schedule, first: datetime, last: datetime, count: int) -> 
 
 def _coalesced(first: datetime, last: datetime, count: int) -> NotSent:
     return NotSent("coalesced", first, last, count, "a newer fire time was due as well")
+
+
+def _first(schedule: Schedule, trigger: Trigger, since: datetime) -> datetime | None:
+    if schedule.start_at is not None:
+        since = max(since, schedule.start_at - _INSTANT)
+    return _bounded(schedule, trigger.next(since))
+
+
+def _bounded(schedule: Schedule, nominal: datetime | None) -> datetime | None:
+    if nominal is None or (schedule.end_at is not None and nominal > schedule.end_at):
+        return None
+    return nominal
 
 
 def _tick(schedule: Schedule, nominal: datetime, now: datetime) -> Tick:

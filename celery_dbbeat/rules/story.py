@@ -148,3 +148,8 @@ def _settled(found: Sequence[Stretch]) -> list[Stretch]:
             stretch = replace(stretch, one_more=later.one_more)  # noqa: PLW2901 - the same one, better known
         settled.append(stretch)
     return settled[::-1]
+
+
+def in_force(told: Sequence[Stretch], instant: datetime) -> Stretch | None:
+    """The stretch in which an instant lies; None before the schedule was and after it."""
+    return next((one for one in told if one.holds(instant)), None)

@@ -52,7 +52,7 @@ class Completeness:
 def check(
     database: Database,
     since: datetime,
-    until: datetime | None,
+    until: datetime,
     retention: timedelta,
     limit: int,
 ) -> Completeness:
@@ -62,8 +62,8 @@ def check(
     oldest = datetime.combine((now - retention).date(), time(), UTC)
     settled = now - SETTLE
     found = Completeness(
-        max(since.astimezone(UTC), oldest),
-        min(now if until is None else until.astimezone(UTC), settled),
+        max(since, oldest),
+        min(until, settled),
         0,
         0,
         0,

@@ -114,30 +114,26 @@ CREATE TRIGGER dbbeat_schedule_written AFTER UPDATE ON dbbeat_schedule
     REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION dbbeat_schedule_written();
 
--- The cursor goes, history stays. A fire time that was due and not yet dispatched gets its reason; for
--- those after it, up to the deletion, it speaks as well. EXECUTE as above.
-CREATE OR REPLACE FUNCTION dbbeat_schedule_deleted() RETURNS trigger LANGUAGE plpgsql
+-- Before dbbeat_schedule_deleted, by the order of the names, while the cursor is there; waits for a claim
+-- under way, as that one does. EXECUTE as above.
+CREATE FUNCTION dbbeat_schedule_deleting() RETURNS trigger LANGUAGE plpgsql
     SET timezone = 'UTC' SET intervalstyle = 'postgres' SET enable_hashjoin = 'on' AS $$
 BEGIN
     EXECUTE $statement$
-        WITH gone AS (
-            DELETE FROM dbbeat_cursor c USING old_rows o WHERE c.schedule_id = o.id
-            RETURNING c.schedule_id, c.nominal_at, c.due_at, clock_timestamp() AS at
-        ), told AS (
-            INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica, reason)
-            SELECT schedule_id, nominal_at, gen_random_uuid(), 'missed', due_at, 'database',
-                   'the schedule was deleted before this fire time was dispatched'
-            FROM gone WHERE nominal_at <= at AND due_at IS NOT NULL
+        WITH stood AS MATERIALIZED (
+            SELECT c.schedule_id, c.nominal_at FROM dbbeat_cursor c JOIN old_rows o ON o.id = c.schedule_id
+            FOR UPDATE OF c
         )
         INSERT INTO dbbeat_audit (schedule_id, name, changed_at, action, who, source, database_user,
                                   before, stood_at)
-        SELECT o.id, o.name, coalesce(gone.at, clock_timestamp()), 'delete', actor.who, actor.source, session_user,
-               dbbeat_audited(to_jsonb(o)), gone.nominal_at
-        FROM old_rows o LEFT JOIN gone ON gone.schedule_id = o.id CROSS JOIN dbbeat_actor() actor
+        SELECT o.id, o.name, clock_timestamp(), 'delete', actor.who, actor.source, session_user,
+               dbbeat_audited(to_jsonb(o)), stood.nominal_at
+        FROM old_rows o LEFT JOIN stood ON stood.schedule_id = o.id CROSS JOIN dbbeat_actor() actor
     $statement$;
-    PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
     RETURN NULL;
 END $$;
+CREATE TRIGGER dbbeat_schedule_audited AFTER DELETE ON dbbeat_schedule
+    REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION dbbeat_schedule_deleting();
 
 -- Before, as afterwards nobody knows what there was. No claim is under way: TRUNCATE waits for them.
 CREATE FUNCTION dbbeat_schedule_truncating() RETURNS trigger LANGUAGE plpgsql

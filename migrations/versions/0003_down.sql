@@ -5,7 +5,8 @@ DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by
 -- audit
 DROP TRIGGER dbbeat_schedule_written ON dbbeat_schedule;
 DROP TRIGGER dbbeat_schedule_truncating ON dbbeat_schedule;
-DROP FUNCTION dbbeat_schedule_written(), dbbeat_schedule_truncating();
+DROP TRIGGER dbbeat_schedule_audited ON dbbeat_schedule;
+DROP FUNCTION dbbeat_schedule_written(), dbbeat_schedule_deleting(), dbbeat_schedule_truncating();
 CREATE OR REPLACE FUNCTION dbbeat_schedule_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO dbbeat_cursor (schedule_id, shard, version, due_at, replan_from, held_at)
@@ -17,31 +18,14 @@ BEGIN
     PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
     RETURN NULL;
 END $$;
-CREATE OR REPLACE FUNCTION dbbeat_schedule_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    WITH gone AS (
-        DELETE FROM dbbeat_cursor c USING old_rows o WHERE c.schedule_id = o.id
-        RETURNING c.schedule_id, c.nominal_at, c.due_at
-    )
-    INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica, reason)
-    SELECT schedule_id, nominal_at, gen_random_uuid(), 'missed', due_at, 'database',
-           'the schedule was deleted before this fire time was dispatched'
-    FROM gone WHERE nominal_at <= clock_timestamp() AND due_at IS NOT NULL;
-    PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
-    RETURN NULL;
-END $$;
 DROP FUNCTION dbbeat_retire_audit(interval), dbbeat_actor(), dbbeat_audited(jsonb), dbbeat_when_columns();
 DROP AGGREGATE dbbeat_laid_over(jsonb);
 DROP INDEX dbbeat_tick_ranges;
 DROP TABLE dbbeat_audit;
 DO $$
-DECLARE
-    home text := current_schema();
-    name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['inserted', 'deleted'] LOOP
-        EXECUTE format('ALTER FUNCTION dbbeat_schedule_%s() SECURITY DEFINER SET search_path = %I, pg_temp', name, home);
-    END LOOP;
+    EXECUTE format('ALTER FUNCTION dbbeat_schedule_inserted() SECURITY DEFINER SET search_path = %I, pg_temp',
+                   current_schema());
 END $$;
 
 -- orders

@@ -7,7 +7,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY[
         'dbbeat_schedule_revise()', 'dbbeat_schedule_updated()',
-        'dbbeat_schedule_inserted()', 'dbbeat_schedule_written()', 'dbbeat_schedule_deleted()',
+        'dbbeat_schedule_inserted()', 'dbbeat_schedule_written()', 'dbbeat_schedule_deleting()',
         'dbbeat_schedule_truncating()', 'dbbeat_retire_audit(interval)'
     ] LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = %I, pg_temp', name, home);
