@@ -72,7 +72,8 @@ class Auditing(Managing):
         >>> schedules.check(timedelta(days=1)).complete
         True
 
-        A timedelta is how long ago, by the database's clock. `gaps` are the first `limit` of those that have not, `missing` is how many there are.
+        A timedelta is how long ago, by the database's clock. `gaps` are the first `limit` of those
+        that have not, `missing` is how many there are.
         """
         check_limit(limit)
         with self._database() as database:
@@ -91,8 +92,8 @@ def _instant(name: str, value: datetime | timedelta, now: datetime) -> datetime:
     try:
         if isinstance(value, timedelta):
             return now - value
-        if isinstance(value, datetime) and value.utcoffset() is not None:
+        if value.utcoffset() is not None:
             return value.astimezone(UTC)
-    except OverflowError:
+    except (AttributeError, OverflowError):  # no datetime, or beyond the calendar
         pass
     raise refusal(name, value, allowed)

@@ -18,7 +18,7 @@ from celery_dbbeat.store.audit import Story, stories
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.store.rows import UTC, utc
 
-#: What was due so lately may be under way.
+#: What is due since so lately may be under way.
 SETTLE = timedelta(seconds=30)
 
 _SCHEDULES = 200
@@ -63,7 +63,7 @@ def check(
     settled = now - SETTLE
     found = Completeness(
         max(since, oldest),
-        min(until, settled),
+        min(until, now),
         0,
         0,
         0,
