@@ -24,13 +24,13 @@ class Connected:
     def _settings(self) -> Settings:
         return Settings.read(self._app.conf)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
+    def _database(self) -> Database:
         # An embedded server is looked for each time: a forked process has to say that it uses it.
         settings = embedded.resolve(self._settings)
-        with (
-            Database(settings.url, settings.schema, settings.database_timeout) as database,
-            database.transaction() as transaction,
-        ):
-            transaction.run("act_as", user=self._user or "", source=self._source)
+        return Database(settings.url, settings.schema, settings.database_timeout)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        with self._database() as database, database.transaction() as transaction:
+            transaction.act_as(self._user, self._source)
             yield transaction

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
-from celery_dbbeat.errors import FieldError, ScheduleError, TriggerError
+from celery_dbbeat.errors import FieldError, ScheduleError, SettingsError, TriggerError
 from celery_dbbeat.rules.once import parse_once
 from celery_dbbeat.rules.writing import json_text
 from celery_dbbeat.rules.zone import find_zone
@@ -26,6 +26,12 @@ def refusal(field: str, value: object, allowed: str) -> FieldError:
     shown = repr(value)
     shown = shown if len(shown) <= 200 else f"{shown[:200]}…"  # noqa: PLR2004 - a readable length
     return FieldError(field, f"{field} is {shown}; allowed is {allowed}")
+
+
+def check_limit(limit: int, name: str = "limit") -> None:
+    """Refuse to answer with nothing."""
+    if limit < 1:
+        raise SettingsError(f"{name} is {limit}; allowed is 1 or more")
 
 
 def _text(longest: int, shortest: int = 0, *, lines: bool = False) -> Reader:

@@ -11,13 +11,12 @@ from uuid import UUID
 
 from celery_dbbeat.api.connected import Connected
 from celery_dbbeat.api.definition import Definitions
-from celery_dbbeat.api.fields import refusal
+from celery_dbbeat.api.fields import check_limit, refusal
 from celery_dbbeat.errors import (
     FieldError,
     NameTaken,
     NotFound,
     OwnedByCode,
-    SettingsError,
     VersionConflict,
 )
 from celery_dbbeat.rules.upcoming import upcoming
@@ -199,7 +198,7 @@ class Managing(Connected):
 
         They come after `after`, or else after now, as if the schedule were active.
         """
-        _check_limit(n, "n")
+        check_limit(n, "n")
         if after is not None and after.utcoffset() is None:
             raise refusal("after", after, "a datetime with a time zone")
         with self._transaction() as transaction:
@@ -235,7 +234,7 @@ class Managing(Connected):
         All conditions have to hold. `text`: each word of it begins a word of the name, the task or
         the description. `owner`: people or code. A page costs the same wherever it is.
         """
-        _check_limit(limit, "limit")
+        check_limit(limit, "limit")
         if state is not None and state not in _STATES:
             raise refusal("state", state, f"one of {', '.join(_STATES)}")
         if owner not in {None, "people", "code"}:
@@ -336,11 +335,6 @@ def _words(text: str | None) -> str | None:
     if text and not found:
         raise refusal("text", text, "one word or more")
     return " & ".join(f"'{word}':*" for word in found) or None
-
-
-def _check_limit(limit: int, name: str) -> None:
-    if limit < 1:
-        raise SettingsError(f"{name} is {limit}; allowed is 1 or more")
 
 
 def _tell(progress: Progress | None, count: int) -> None:

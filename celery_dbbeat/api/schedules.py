@@ -3,14 +3,15 @@
 from datetime import datetime
 from uuid import UUID
 
-from celery_dbbeat.api.managing import Managing
+from celery_dbbeat.api.auditing import Auditing
+from celery_dbbeat.api.fields import check_limit
 from celery_dbbeat.api.ordering import Ordering
 from celery_dbbeat.errors import NotFound, SettingsError
 from celery_dbbeat.store import history
 from celery_dbbeat.store.history import DeadLetter, HistoryEntry
 
 
-class Schedules(Managing, Ordering):
+class Schedules(Auditing, Ordering):
     """The schedules of an app.
 
     >>> schedules = Schedules(app)
@@ -37,7 +38,7 @@ class Schedules(Managing, Ordering):
         >>> [(entry.nominal, entry.state, entry.duration, entry.error) for entry in page]
         >>> older = schedules.history("invoices", before=page[-1].nominal)
         """
-        _check_limit(limit)
+        check_limit(limit)
         if before is not None and before.tzinfo is None:
             raise SettingsError(f"before is {before!r}; allowed is a datetime with a time zone")
         with self._transaction() as transaction:
@@ -49,7 +50,7 @@ class Schedules(Managing, Ordering):
         >>> for letter in schedules.dead():
         ...     print(letter.schedule, letter.nominal, letter.reason, letter.traceback)
         """
-        _check_limit(limit)
+        check_limit(limit)
         with self._transaction() as transaction:
             return history.dead(transaction, limit, schedule)
 
@@ -77,11 +78,6 @@ class Schedules(Managing, Ordering):
         """
         with self._transaction() as transaction:
             return history.replay_all(transaction, schedule)
-
-
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        raise SettingsError(f"limit is {limit}; allowed is 1 or more")
 
 
 def _identity(task_id: UUID | str) -> UUID:

@@ -152,6 +152,7 @@ class Dispatcher:
         return planned
 
     def _end(self, transaction: Transaction, endings: Sequence[Ending]) -> None:
+        transaction.act_as(self._replica, "beat")
         ended = schedules.end(transaction, endings)
         held = [one.schedule.id for one in endings if one.schedule.id not in ended]
         if held:

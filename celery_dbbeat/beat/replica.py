@@ -161,6 +161,7 @@ class Replica:
         """What only one replica should do: sync the app's own entries, and keep house."""
         if not self._led:
             with self._database.transaction() as transaction:
+                transaction.act_as(self.id, "code")
                 synced = schedules.sync_code(transaction, self._code)
             for name in synced.taken:
                 logger.error("beat_schedule entry %r is left out: people own that name", name)

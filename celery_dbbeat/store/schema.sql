@@ -23,5 +23,8 @@ SELECT dbbeat_retire(greatest(%(keep)s::interval, (
     SELECT now() - min(start_at) FROM dbbeat_backfill
     WHERE state = 'running' OR cardinality(open_ids) > 0 OR ended_at > now() - interval '1 day'))) AS step;
 
+-- name: retire_audit
+SELECT dbbeat_retire_audit(%(keep)s) AS deleted;
+
 -- name: database_now
 SELECT clock_timestamp() AS now;

@@ -50,26 +50,33 @@ BEGIN
 END $$;
 
 -- Waits for a claim under way: the claim holds the cursor's row until its tick is recorded.
-CREATE OR REPLACE FUNCTION dbbeat_schedule_updated() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A fire time after an instant from which nothing was planned yet is void: the new *when* has its own.
+-- EXECUTE plans anew each time: a plan kept from the update of one row would compare each row with
+-- each when ten thousand are updated.
+CREATE OR REPLACE FUNCTION dbbeat_schedule_updated() RETURNS trigger LANGUAGE plpgsql
+    SET enable_hashjoin = 'on' AS $$
 BEGIN
-    WITH change AS (
-        SELECT n.id, n.version, n.state = 'active' AS active,
-               n.state = 'finished' AS finished, o.state = 'finished' AS was_finished,
-               n.state = 'active' AND (o.state <> 'active'
-                   OR (n.kind, n.expression, n.timezone, n.start_at, n.end_at, n.max_runs, n.jitter, n.exclude)
-                      IS DISTINCT FROM
-                      (o.kind, o.expression, o.timezone, o.start_at, o.end_at, o.max_runs, o.jitter, o.exclude)
-               ) AS replan
-        FROM new_rows n JOIN old_rows o USING (id)
-    )
-    UPDATE dbbeat_cursor c
-    SET version = change.version,
-        due_at = CASE WHEN NOT active THEN NULL WHEN replan THEN clock_timestamp() ELSE c.due_at END,
-        replan_from = CASE WHEN replan THEN clock_timestamp() ELSE c.replan_from END,
-        held_at = CASE WHEN finished THEN NULL WHEN active THEN c.held_at
-                       ELSE coalesce(c.held_at, clock_timestamp()) END,
-        runs = CASE WHEN active AND was_finished THEN 0 ELSE c.runs END
-    FROM change WHERE c.schedule_id = change.id;
+    EXECUTE $statement$
+        WITH change AS (
+            SELECT n.id, n.version, n.state = 'active' AS active,
+                   n.state = 'finished' AS finished, o.state = 'finished' AS was_finished,
+                   n.state = 'active' AND (o.state <> 'active'
+                       OR (n.kind, n.expression, n.timezone, n.start_at, n.end_at, n.max_runs, n.jitter, n.exclude)
+                          IS DISTINCT FROM
+                          (o.kind, o.expression, o.timezone, o.start_at, o.end_at, o.max_runs, o.jitter, o.exclude)
+                   ) AS replan
+            FROM new_rows n JOIN old_rows o USING (id)
+        )
+        UPDATE dbbeat_cursor c
+        SET version = change.version,
+            nominal_at = CASE WHEN c.nominal_at > c.replan_from THEN NULL ELSE c.nominal_at END,
+            due_at = CASE WHEN NOT active THEN NULL WHEN replan THEN clock_timestamp() ELSE c.due_at END,
+            replan_from = CASE WHEN replan THEN clock_timestamp() ELSE c.replan_from END,
+            held_at = CASE WHEN finished THEN NULL WHEN active THEN c.held_at
+                           ELSE coalesce(c.held_at, clock_timestamp()) END,
+            runs = CASE WHEN active AND was_finished THEN 0 ELSE c.runs END
+        FROM change WHERE c.schedule_id = change.id
+    $statement$;
     PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
     RETURN NULL;
 END $$;

@@ -33,7 +33,7 @@ ENTRY = CodeSchedule("code", "t", "interval", "60", "UTC", "[]", "{}", "{}", "di
 FILES = {
     "dbbeat_beat": ["schema", "cursor", "tick", "awaited", "lease", "schedule"],
     "dbbeat_worker": ["dedup"],
-    "dbbeat_manager": ["history", "manage"],
+    "dbbeat_manager": ["history", "manage", "audit"],
 }
 # In files that are shared: workers announce themselves, beat looks at them.
 WORKERS_OWN = ["announce_worker", "forget_worker"]
@@ -59,7 +59,7 @@ BEATS_OWN = [
 # What a dry run looks at as well.
 MANAGERS_TOO = ["known_ticks", "range_before"]
 # Of a parameter without a value only the type counts; most are told by where they stand.
-INTERVALS = r"now\(\) [-+] %\((\w+)\)s|retire\(%\((\w+)\)s\)"
+INTERVALS = r"now\(\) [-+] %\((\w+)\)s|retire\w*\(%\((\w+)\)s\)"
 
 REFUSED = {
     "dbbeat_beat": [
@@ -90,6 +90,8 @@ REFUSED = {
         "SELECT FROM dbbeat_backfill",
         "SELECT dbbeat_make_partitions(1)",
         "SELECT dbbeat_retire('1 day')",
+        "SELECT dbbeat_retire_audit('1 day')",
+        "SELECT FROM dbbeat_audit",
         "CREATE TABLE mine ()",
     ],
     "dbbeat_manager": [
@@ -107,6 +109,11 @@ REFUSED = {
         "DELETE FROM dbbeat_worker",
         "SELECT dbbeat_make_partitions(1)",
         "SELECT dbbeat_retire('1 day')",
+        "SELECT dbbeat_retire_audit('1 day')",
+        "INSERT INTO dbbeat_audit (who) VALUES ('nobody')",
+        "UPDATE dbbeat_audit SET who = 'somebody else'",
+        "DELETE FROM dbbeat_audit",
+        "TRUNCATE dbbeat_audit",
         "CREATE RULE mine AS ON INSERT TO dbbeat_schedule DO NOTHING",
         "CREATE TABLE mine ()",
     ],

@@ -85,6 +85,7 @@ def end_and_mend(store: Database, person: Person) -> None:
 def sync_code(store: Database) -> None:
     for wanted in ({"code": ENTRY}, {}):
         with store.transaction() as transaction:
+            transaction.act_as("a", "code")
             schedules.sync_code(transaction, wanted)
 
 
