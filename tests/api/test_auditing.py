@@ -49,7 +49,9 @@ def past(clerk: Clerk) -> Past:
     return Past(clerk)
 
 
-def regular(clerk: Clerk, identity: UUID, at: datetime, state: str = "sent", **more: object) -> UUID:
+def regular(
+    clerk: Clerk, identity: UUID, at: datetime, state: str = "sent", **more: object
+) -> UUID:
     return clerk.tick(identity, at, state, task_id=task_id(identity, at), **more)
 
 

@@ -229,7 +229,9 @@ class TestMany:
             " SELECT 'many-' || n, 't', 'interval', '60' FROM generate_series(1, 10000) n"
         )
         person.do("SET statement_timeout = '20s'")
-        person.do("UPDATE dbbeat_schedule SET expression = '30' WHERE name LIKE 'many-%%'", {"a": 1})
+        person.do(
+            "UPDATE dbbeat_schedule SET expression = '30' WHERE name LIKE 'many-%%'", {"a": 1}
+        )
         assert person.value("SELECT count(*) FROM dbbeat_audit WHERE action = 'update'") == 10_001
         person.do("DELETE FROM dbbeat_schedule")
         assert person.value("SELECT count(*) FROM dbbeat_audit WHERE action = 'delete'") == 10_001
