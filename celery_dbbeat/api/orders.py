@@ -9,7 +9,8 @@ from uuid import UUID
 
 from celery_dbbeat.clock import monotonic
 from celery_dbbeat.errors import FieldError, NotFound, ScheduleError
-from celery_dbbeat.rules.backfill import FireTime, Order, Reprocess, decide, fire_times
+from celery_dbbeat.rules.backfill import FireTime, Order, Reprocess, decide, stretch_of
+from celery_dbbeat.rules.firetimes import INSTANT
 from celery_dbbeat.rules.once import parse_once
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.tick import UTC, task_id
@@ -27,7 +28,6 @@ SLOWEST, FASTEST = 0.001, 10_000.0
 #: Counting stops after so long: some triggers count by arithmetic, others one by one.
 _COUNT_FOR = 1.0
 _COUNT_STEP = 2_000
-_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def dry_run(transaction: Transaction, stretch: Range, reprocess: Reprocess, limi
     """What would become of the first fire times, and how many there are."""
     schedule = stretch.schedule
     count, complete = count_fire_times(stretch)
-    found = fire_times(schedule, stretch.start, stretch.end, limit)
+    found = stretch_of(schedule, stretch.start, stretch.end, limit)
     keys = [(nominal, task_id(schedule.id, nominal)) for nominal in found.nominals]
     rows = slices.known(transaction, schedule.id, keys)
     before = slices.range_before(transaction, schedule.id, stretch.start)
@@ -201,7 +201,7 @@ def count_fire_times(stretch: Range) -> tuple[int, bool]:
         until = min(until, schedule.end_at)
     since = stretch.start if schedule.start_at is None else max(stretch.start, schedule.start_at)
     trigger = schedule.trigger
-    first = trigger.next(since - _INSTANT)
+    first = trigger.next(since - INSTANT)
     count, step, stop_at = 0, _COUNT_STEP, monotonic() + _COUNT_FOR
     while first is not None and first <= until:
         if monotonic() > stop_at:
@@ -264,7 +264,7 @@ def _instant(field: str, value: datetime | str, schedule: Schedule, *, is_end: b
                 f"time zone {schedule.timezone}, or a day such as '2030-01-31'",
             ) from None
     midnight = datetime(day.year, day.month, day.day) + timedelta(days=is_end)  # noqa: DTZ001 - local
-    return to_instant(midnight, zone) - is_end * _INSTANT
+    return to_instant(midnight, zone) - is_end * INSTANT
 
 
 def _check_json(field: str, value: object) -> None:

@@ -17,7 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from celery_dbbeat.beat.dispatcher import Dispatcher
@@ -31,10 +31,11 @@ from celery_dbbeat.rules.backfill import (
     budget,
     carve,
     decide,
-    fire_times,
     paced,
     standing,
+    stretch_of,
 )
+from celery_dbbeat.rules.firetimes import INSTANT
 from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import slices
@@ -52,7 +53,6 @@ _WHILE_MOVING = 0.05
 _WHILE_WAITING = 0.25
 #: A new one is heard of; this is for where notifications do not arrive.
 _WHILE_IDLE = 10.0
-_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +160,21 @@ class Backfills:
         ):
             return progress, []
         try:
-            stretch = fire_times(
+            stretch = stretch_of(
                 stands.schedule, locked.next_at, until, max(self._windows[number], room)
             )
         except Exception as error:  # noqa: BLE001 - whatever one row can cause must not stop the others
             self._end(transaction, number, "stopped", f"its fire times cannot be computed: {error}")
             return progress, []
         if not stretch.nominals:
-            return replace(progress, next_at=until + _INSTANT), []
+            return replace(progress, next_at=until + INSTANT), []
         taken = _take(transaction, locked, stretch, room)
         outgoing = self._record(transaction, stands, taken)
         # What is done is passed over in larger and larger steps.
         self._windows[number] = FEW if outgoing else min(MANY, 4 * self._windows[number])
         following = taken.stretch.following
         return Progress(
-            until + _INSTANT if following is None or following > until else following,
+            until + INSTANT if following is None or following > until else following,
             paced(since, len(outgoing), rate) if rate else locked.paced_at,
             [*progress.open, *((one.tick.nominal_at, one.tick.task_id) for one in outgoing)],
             len(taken.decided),
@@ -192,7 +192,7 @@ class Backfills:
                 continue
             begun = None
             if whole is taken.before:
-                until = taken.stretch.nominals[0] - _INSTANT
+                until = taken.stretch.nominals[0] - INSTANT
                 begun = schedule.trigger.walk(whole.nominal_at, until, whole.count)
             carved = carve(whole, taken.stretch, begun)
             if carved is not None:
@@ -234,7 +234,7 @@ def _until(locked: Locked, stands: Stand) -> datetime:
     """What the schedule has not decided itself is its own: it will send it, or say why not."""
     if stands.nominal_at is None:
         return locked.end_at
-    return min(locked.end_at, stands.nominal_at - _INSTANT)
+    return min(locked.end_at, stands.nominal_at - INSTANT)
 
 
 def _is_through(locked: Locked, stands: Stand, until: datetime) -> bool:

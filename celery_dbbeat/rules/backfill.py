@@ -30,6 +30,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID, uuid5
 
+from celery_dbbeat.rules.firetimes import INSTANT, fire_times
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.rules.trigger import Walk
@@ -40,7 +41,6 @@ Action = Literal["send", "again", "anew", "skip"]
 #: Without the guard nobody says when a run ends, so a rate has to hold back: so many a second.
 UNGUARDED_RATE = 1.0
 
-_INSTANT = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 
 #: What a tick's row may say besides why a fire time was not sent.
@@ -116,19 +116,14 @@ class Carved:
     rest: int
 
 
-def fire_times(schedule: Schedule, since: datetime, until: datetime, limit: int) -> Stretch:
+def stretch_of(schedule: Schedule, since: datetime, until: datetime, limit: int) -> Stretch:
     """The next fire times from `since` up to and with `until`, by the schedule as it stands."""
-    trigger = schedule.trigger
-    if schedule.start_at is not None:
-        since = max(since, schedule.start_at)
-    if schedule.end_at is not None:
-        until = min(until, schedule.end_at)
     found: list[datetime] = []
-    following = trigger.next(since - _INSTANT)
-    while following is not None and following <= until and len(found) < limit:
-        found.append(following)
-        following = trigger.next(following)
-    return Stretch(tuple(found), following)
+    for nominal in fire_times(schedule, since - INSTANT):
+        if nominal > until or len(found) == limit:
+            return Stretch(tuple(found), nominal)
+        found.append(nominal)
+    return Stretch(tuple(found), None)
 
 
 def standing(past: Past | None) -> str:

@@ -15,9 +15,9 @@ from celery_dbbeat.rules.backfill import (
     budget,
     carve,
     decide,
-    fire_times,
     paced,
     standing,
+    stretch_of,
 )
 from celery_dbbeat.rules.failures import Ended, why_pause
 from celery_dbbeat.rules.interval import Interval
@@ -50,17 +50,17 @@ def stretch(first: int, last: int) -> Stretch:
 
 class TestFireTimes:
     def test_both_ends_are_included(self) -> None:
-        assert fire_times(HOURLY, at(0), at(2), 10) == Stretch((at(0), at(1), at(2)), at(3))
+        assert stretch_of(HOURLY, at(0), at(2), 10) == Stretch((at(0), at(1), at(2)), at(3))
 
     def test_up_to_a_limit(self) -> None:
-        assert fire_times(HOURLY, at(0), at(9), 2) == Stretch((at(0), at(1)), at(2))
+        assert stretch_of(HOURLY, at(0), at(9), 2) == Stretch((at(0), at(1)), at(2))
 
     def test_none_in_between(self) -> None:
-        assert fire_times(HOURLY, at(0) + SECOND, at(1) - SECOND, 9) == Stretch((), at(1))
+        assert stretch_of(HOURLY, at(0) + SECOND, at(1) - SECOND, 9) == Stretch((), at(1))
 
     def test_within_the_bounds_of_the_schedule(self) -> None:
         bounded = Schedule(ONE, 1, "a", "t", "interval", "3600", start_at=at(2), end_at=at(3))
-        assert fire_times(bounded, at(0), at(9), 10).nominals == (at(2), at(3))
+        assert stretch_of(bounded, at(0), at(9), 10).nominals == (at(2), at(3))
 
     def test_the_first_so_many(self) -> None:
         assert stretch(0, 4).up_to(2) == Stretch((at(0), at(1)), at(2))
