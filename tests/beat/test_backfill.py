@@ -411,7 +411,7 @@ class TestWhileItGoesOn:
         take_messages(redis_url)
         assert work(3) == TEN[5:]
 
-    def test_a_million_fire_times_that_are_done_are_passed_over_in_bounded_slices(
+    def test_a_million_fire_times_cost_no_more_than_a_few(
         self, schedules: Schedules, person: Person, backfills: Backfills, beat: Leader
     ) -> None:
         identity = person.add("often", expression="0.1")
@@ -426,7 +426,8 @@ class TestWhileItGoesOn:
         assert dry.following == START + timedelta(seconds=0.5)
         backfills.run()
         assert look(schedules).passed == 1
-        assert len(person.ticks(identity)) == 1
+        kinds = [tick["kind"] for tick in person.ticks(identity)]
+        assert kinds.count("backfill") == 1, "beside those that are due by themselves"
 
 
 class TestFaults:
