@@ -26,8 +26,8 @@ from celery.utils.saferepr import saferepr
 from kombu import Producer, Queue
 
 from celery_dbbeat.beat.delivery import Delivery, read_delivery
+from celery_dbbeat.rules.options import check_options
 from celery_dbbeat.rules.schedule import parse_object
-from celery_dbbeat.rules.writing import refuse_reserved
 from celery_dbbeat.store.cursors import Outgoing
 
 #: Options whose effect is the same for every message.
@@ -154,7 +154,8 @@ class Messages:
 
     def _send_as_celery_does(self, producer: Producer, one: Outgoing) -> None:
         schedule = one.schedule
-        options = _checked_options(schedule.parsed_options())
+        options = schedule.parsed_options()
+        check_options(options)
         options["headers"] = {**(options.get("headers") or {}), **headers_of(one)}
         options.setdefault("retry", False)
         task = self._app.tasks.get(schedule.task)
@@ -190,7 +191,8 @@ class Messages:
 
     def _prepare_now(self, task_name: str, options_text: str) -> _Prepared | None:
         """What the ticks have in common; None when Celery itself has to build each message."""
-        options = _checked_options(parse_object("options", options_text))
+        options = parse_object("options", options_text)
+        check_options(options)
         task = self._app.tasks.get(task_name)
         if not (self._app_is_plain and _plain_options(options) and _plain_task(task)):
             return None
@@ -234,11 +236,6 @@ def headers_of(one: Outgoing) -> dict[str, Any]:
 def _left(expires: float, waited: timedelta) -> float:
     """What is left of `expires`, which counts from the first sending."""
     return max(0.0, expires - waited.total_seconds())
-
-
-def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
-    refuse_reserved(options)
-    return options
 
 
 def _plain_options(options: dict[str, Any]) -> bool:

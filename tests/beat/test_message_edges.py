@@ -43,7 +43,9 @@ REFUSED: dict[str, tuple[Outgoing, str]] = {
     "keywords in a list": (outgoing(kwargs=["a"]), "ScheduleError: kwargs is .* JSON object"),
     "serializer nobody has": (outgoing(options={"serializer": "x"}), "SerializerNotInstalled"),
     "compression nobody has": (outgoing(options={"compression": "x"}), "KeyError: 'x'"),
-    "expires that is no time": (outgoing(options={"expires": "soon"}), "ValueError"),
+    "expires that is no time": (outgoing(options={"expires": "soon"}), "options.expires is"),
+    "a limit that ends workers": (outgoing(options={"time_limit": "x"}), "options.time_limit is"),
+    "an id by another way": (outgoing(options={"headers": {"id": 1}}), "options.headers is"),
     "countdown beyond all time": (outgoing(options={"countdown": 1e30}), "OverflowError"),
 }
 
