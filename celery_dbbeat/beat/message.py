@@ -8,6 +8,7 @@ test compares the two field by field.
 """
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import timedelta
@@ -52,6 +53,7 @@ _PLAIN = frozenset(
 
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _SHORT = 100
+_LONGEST_REMEMBERED = 1000
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ class Messages:
             "create_sent_event": app.conf.task_send_sent_event,
         }
         self._prepare = lru_cache(maxsize=4096)(self._prepare_now)
-        self._argsrepr = lru_cache(maxsize=4096)(self._argsrepr_now)
-        self._kwargsrepr = lru_cache(maxsize=4096)(self._kwargsrepr_now)
+        self._argsrepr = _remembered(self._argsrepr_now)
+        self._kwargsrepr = _remembered(self._kwargsrepr_now)
 
     def send(self, producer: Producer, one: Outgoing) -> None:
         """Publish one tick; raises when its message cannot be built."""
@@ -231,6 +233,12 @@ def headers_of(one: Outgoing) -> dict[str, Any]:
         "periodic_task_name": one.schedule.name,
         "dbbeat": header,
     }
+
+
+def _remembered(representation: Callable[[str], str]) -> Callable[[str], str]:
+    """Remember those of short texts; thousands of long ones would fill the memory."""
+    remember = lru_cache(maxsize=4096)(representation)
+    return lambda text: remember(text) if len(text) <= _LONGEST_REMEMBERED else representation(text)
 
 
 def _left(expires: float, waited: timedelta) -> float:
