@@ -22,11 +22,11 @@ from celery import Celery
 
 from celery_dbbeat.api.fields import OPTIONS, READERS, read_instant, refusal
 from celery_dbbeat.errors import FieldError, ScheduleError, TriggerError
+from celery_dbbeat.rules.options import check_options
 from celery_dbbeat.rules.trigger import KINDS
 from celery_dbbeat.rules.writing import (
     celery_trigger,
     crontab_text,
-    refuse_reserved,
     seconds_text,
 )
 from celery_dbbeat.store.managing import Draft
@@ -236,7 +236,7 @@ class _Reading:
             if options.get(field) is not None:
                 reader(field, options[field])
         try:
-            refuse_reserved(options)
+            check_options(options)
         except ScheduleError as error:
             raise FieldError("options", str(error)) from None
         self._columns["options"] = json.dumps(options, sort_keys=True)

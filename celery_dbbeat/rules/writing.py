@@ -8,25 +8,10 @@ from typing import Any
 
 from celery_dbbeat.errors import ScheduleError
 
-#: What a schedule may not set: it belongs to the sending, not to the message.
-RESERVED_OPTIONS = frozenset(
-    {"task_id", "producer", "connection", "publisher", "router", "result_cls"}
-)
-
 CRONTAB_FIELDS = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 
 # Text that Postgres cannot hold in JSON, as it stands there: an escape that is not itself escaped.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-
-
-def refuse_reserved(options: Mapping[str, object]) -> None:
-    """Raise ScheduleError where options hold what a schedule may not set."""
-    refused = sorted(RESERVED_OPTIONS & options.keys())
-    if refused:
-        raise ScheduleError(
-            f"options has {', '.join(refused)}; allowed is what apply_async takes, but for "
-            f"{', '.join(sorted(RESERVED_OPTIONS))}"
-        )
 
 
 def celery_trigger(value: Any) -> tuple[str, str]:  # noqa: ANN401 - Celery's have no types

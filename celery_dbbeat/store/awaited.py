@@ -27,7 +27,9 @@ class Place:
     task_id: UUID
 
 
-BEGINNING = Place(datetime(1, 1, 2, tzinfo=timezone.utc), UUID(int=0))
+_LONG_AGO = datetime(1, 1, 2, tzinfo=timezone.utc)
+
+BEGINNING = Place(_LONG_AGO, UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,10 @@ def suspects(
 
 def overtaken(database: Database, waiting: Sequence[Suspect]) -> set[UUID]:
     """The task ids of which a later tick of the same schedule was taken."""
+    # A task's own retry got in line later than the tick itself.
+    since = [max(one.open.claimed_at, one.open.lease_until or _LONG_AGO) for one in waiting]
     with database.transaction() as transaction:
-        rows = transaction.run("overtaken", claims=_claims(waiting), **_keys(waiting)).all
+        rows = transaction.run("overtaken", claims=since, **_keys(waiting)).all
     return {row["task_id"] for row in rows}
 
 

@@ -25,9 +25,7 @@ def ending_of(
 ) -> Ending:
     """Translate the tracer's answer; `rest` is how long a message may be on its way."""
     if info is None:
-        if isinstance(outcome, ExceptionInfo) and outcome.internal:
-            return broken_off(execution, outcome.exception)
-        return Ending("done", states.SUCCESS)
+        return _without_info(execution, outcome)
     state, error = str(info.state), info.retval
     told = _told(error)
     if state == states.RETRY:
@@ -42,6 +40,13 @@ def ending_of(
         patience = rest * 4 ** min(execution.run.attempt - 1, _MOST_QUADRUPLINGS)
         return Ending("released", state, told, trace, patience)
     return Ending("failed", state, told, trace)
+
+
+def _without_info(execution: Execution, outcome: Any) -> Ending:
+    # Older versions of Celery say by nothing else that they broke.
+    if isinstance(outcome, ExceptionInfo) and outcome.internal:
+        return broken_off(execution, outcome.exception)
+    return Ending("done", states.SUCCESS)
 
 
 def broken_off(execution: Execution, error: BaseException) -> Ending:

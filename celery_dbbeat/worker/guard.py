@@ -179,12 +179,14 @@ class Guard:
         )
 
 
-@task_postrun.connect
 def _note_state(*, task_id: str, state: str | None, **_: Any) -> None:
     """Remember how the task's body ended, whatever Celery then makes of it."""
     execution = executing.get()
     if execution is not None and task_id == execution.tick.task_id:
         execution.state = state
+
+
+task_postrun.connect(_note_state)
 
 
 def _back_to_the_broker(error: DbbeatError) -> Any:
