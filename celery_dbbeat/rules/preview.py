@@ -39,7 +39,7 @@ def preview(schedule: Schedule, n: int, after: datetime, runs: int = 0) -> tuple
     if after.utcoffset() is None:
         raise ScheduleError(f"after is {after!r}; allowed is a datetime with a time zone")
     if schedule.max_runs is not None:
-        n = min(n, schedule.max_runs - runs)
+        n = max(0, min(n, schedule.max_runs - runs))
     trigger, zone = schedule.trigger, find_zone(schedule.timezone)
     return tuple(
         FireTime(at, at.astimezone(zone), trigger.dst_case(at))
