@@ -39,7 +39,7 @@ class What(TypedDict, total=False):
 
     cron: str
     crontab: Any
-    interval: Seconds
+    interval: Seconds | str
     rrule: str
     solar: Any
     once: datetime | str

@@ -67,7 +67,7 @@ class Managing(Connected):
         >>> schedules.create("launch", "shop.mail", once=datetime(2030, 1, 31, tzinfo=UTC))
 
         *When* is one of `cron`, `crontab` (Celery's object, a dictionary of its fields, JSON),
-        `interval` (seconds or a timedelta), `rrule`, `solar` (Celery's object or text), `once`
+        `interval` (a timedelta, seconds, text), `rrule`, `solar` (Celery's object or text), `once`
         (a datetime); as columns hold it, `kind` and `expression`. Durations take seconds or a
         timedelta. The table in docs/managing.md tells what each argument means.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.trigger import DstCase
+from celery_dbbeat.rules.upcoming import upcoming
 from celery_dbbeat.rules.zone import UTC, find_zone
 
 _MOST = 1_000
-_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,12 @@ def preview(schedule: Schedule, n: int, after: datetime, runs: int = 0) -> tuple
     if after.utcoffset() is None:
         raise ScheduleError(f"after is {after!r}; allowed is a datetime with a time zone")
     if schedule.max_runs is not None:
-        n = min(n, schedule.max_runs - runs)
-    found: list[FireTime] = []
-    trigger = schedule.trigger
-    zone = find_zone(schedule.timezone)
-    at = after.astimezone(UTC)
-    if schedule.start_at is not None:
-        at = max(at, schedule.start_at - _INSTANT)
-    while len(found) < n:
-        following = trigger.next(at)
-        if following is None or (schedule.end_at is not None and following > schedule.end_at):
-            break
-        at = following
-        found.append(FireTime(at, at.astimezone(zone), trigger.dst_case(at)))
-    return tuple(found)
+        n = max(0, min(n, schedule.max_runs - runs))
+    trigger, zone = schedule.trigger, find_zone(schedule.timezone)
+    return tuple(
+        FireTime(at, at.astimezone(zone), trigger.dst_case(at))
+        for at in upcoming(schedule, after.astimezone(UTC), n)
+    )
 
 
 def dst_case(schedule: Schedule, nominal_at: datetime) -> DstCase:

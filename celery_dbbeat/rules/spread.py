@@ -60,4 +60,5 @@ def _item(item: str, span: Span, name: str | None) -> str:
 
 
 def _hash(name: str, field: str) -> int:
-    return int.from_bytes(sha256(f"{field}\0{name}".encode()).digest()[:8], "big")
+    text = f"{field}\0{name}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(sha256(text).digest()[:8], "big")
