@@ -260,7 +260,8 @@ class TestForgetting:
         person.do("DELETE FROM dbbeat_schedule WHERE name <> 'kept'")
         person.add("put-back", id=gone)
         person.do(
-            "UPDATE dbbeat_audit SET changed_at = now() - interval '91 days' WHERE name <> 'just-gone'"
+            "UPDATE dbbeat_audit SET changed_at = now() - interval '91 days'"
+            " WHERE name <> 'just-gone'"
         )
         assert housekeeping.keep(store, KEEP)
         left = person.do("SELECT DISTINCT name FROM dbbeat_audit ORDER BY name")
