@@ -13,7 +13,7 @@ from celery_dbbeat.api.fields import read_instant
 from celery_dbbeat.api.words import by, outcome, shown
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.completeness import Decided
-from celery_dbbeat.rules.firetimes import dst_case, fire_times, fires_at, last_before
+from celery_dbbeat.rules.firetimes import fire_times, fires_at, last_before
 from celery_dbbeat.rules.story import Stretch, in_force
 from celery_dbbeat.rules.tick import due_at, task_id
 from celery_dbbeat.store import audit, history
@@ -104,7 +104,7 @@ def _with_when(blank: Explanation, stretch: Stretch) -> Explanation:
     )
     try:
         fires = fires_at(schedule, blank.at)
-        dst = dst_case(schedule, blank.at) if fires else "none"
+        dst = schedule.trigger.dst_case(blank.at) if fires else "none"
         return replace(
             blank,
             fire_time=fires,
