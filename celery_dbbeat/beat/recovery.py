@@ -98,7 +98,7 @@ class Recovery:
                 pass
         finally:
             this.tell()
-        pause_failing(self._database, this.failing)
+        pause_failing(self._database, this.failing, self._replica)
         goes_on = self._place != BEGINNING and not this.resent
         self._settling = goes_on and this.settled > this.met / 2
         if monotonic() >= self._revived_at + _REVIVE_EVERY:

@@ -69,9 +69,10 @@ def failing(database: Database, schedule_ids: Sequence[UUID]) -> list[Failing]:
     ]
 
 
-def pause_failing(database: Database, one: Failing, note: str) -> bool:
+def pause_failing(database: Database, one: Failing, note: str, replica: str) -> bool:
     """Pause it, unless it changed or somebody holds it; says whether it did."""
     with database.transaction() as transaction:
+        transaction.act_as(replica, "beat")
         rows = transaction.run(
             "pause_failing", schedule_id=one.schedule_id, version=one.version, note=plain(note)
         ).all

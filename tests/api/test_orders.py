@@ -297,7 +297,7 @@ def test_a_failing_one_that_somebody_changes_is_left_alone(clerk: Clerk, databas
     with Database(database_url, None, 5.0) as store:
         with clerk.connection.transaction():
             clerk.do("SELECT FROM dbbeat_schedule FOR UPDATE")
-            assert not orders.pause_failing(store, seen, "it fails")
+            assert not orders.pause_failing(store, seen, "it fails", "a")
         clerk.do("UPDATE dbbeat_schedule SET task = 'mended'")
-        assert not orders.pause_failing(store, seen, "it fails")
+        assert not orders.pause_failing(store, seen, "it fails", "a")
     assert clerk.schedule(nightly)["state"] == "active"

@@ -25,7 +25,7 @@ def give_orders(store: Database, person: Person) -> None:
         orders.trigger(transaction, "ordered", [1], None)
     assert orders.failing(store, [identity]) == []
     one = orders.Failing(identity, "ordered", person.schedule(identity)["version"], 1, ())
-    assert orders.pause_failing(store, one, "it fails")
+    assert orders.pause_failing(store, one, "it fails", "a")
     assert person.schedule(identity)["note"] == "it fails"
 
 
