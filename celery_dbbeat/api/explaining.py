@@ -13,7 +13,7 @@ from celery_dbbeat.api.fields import read_instant
 from celery_dbbeat.api.words import by, outcome, shown
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.completeness import Decided
-from celery_dbbeat.rules.firetimes import dst_case, fire_times, fires_at, last_before
+from celery_dbbeat.rules.firetimes import fire_times, fires_at, last_before
 from celery_dbbeat.rules.story import Stretch, in_force
 from celery_dbbeat.rules.tick import due_at, task_id
 from celery_dbbeat.store import audit, history
@@ -104,7 +104,7 @@ def _with_when(blank: Explanation, stretch: Stretch) -> Explanation:
     )
     try:
         fires = fires_at(schedule, blank.at)
-        dst = dst_case(schedule, blank.at) if fires else "none"
+        dst = schedule.trigger.dst_case(blank.at) if fires else "none"
         return replace(
             blank,
             fire_time=fires,
@@ -168,10 +168,10 @@ def _speaks(entry: HistoryEntry, schedule_id: UUID) -> bool:
 
 def _fires(blank: Explanation, stretch: Stretch) -> list[str]:
     when = f"{blank.kind} {blank.expression!r} in {blank.timezone}"
-    since = f", in force since {shown(stretch.since)}" if stretch.begun.action == "update" else ""
-    if not blank.fire_time:
-        return [f"{shown(blank.at)} was not a fire time of {blank.schedule!r} ({when}{since})."]
-    said = [f"{shown(blank.at)} is a fire time of {blank.schedule!r} ({when}{since})."]
+    if stretch.begun.action == "update":
+        when += f", in force since {shown(stretch.since)}"
+    verb = "is" if blank.fire_time else "is not"
+    said = [f"{shown(blank.at)} {verb} a fire time of {blank.schedule!r} ({when})."]
     if blank.dst == "gap":
         said.append("It stands for a local time that clocks skipped: the first instant after it.")
     if blank.dst == "fold":
@@ -180,11 +180,9 @@ def _fires(blank: Explanation, stretch: Stretch) -> list[str]:
 
 
 def _no_fire_time(story: Story, stretch: Stretch, said: Explanation) -> Explanation:
-    near = [
-        f"the one before is {shown(said.previous)}" if said.previous else "there is none before",
-        f"the one after is {shown(said.following)}" if said.following else "there is none after",
-    ]
-    answer = said.saying("not_a_fire_time", f"Of its fire times {near[0]}, {near[1]}.")
+    before = shown(said.previous) if said.previous else "none"
+    after = shown(said.following) if said.following else "none"
+    answer = said.saying("not_a_fire_time", f"The one before is {before}, the one after {after}.")
     latest = story.stretches[-1]
     if latest is not stretch and _would_fire(latest, said.at):
         change = _change(latest.begun.change)

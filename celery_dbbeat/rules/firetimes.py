@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Literal
 
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.trigger import Trigger
-from celery_dbbeat.rules.zone import UTC, WallClock
+from celery_dbbeat.rules.zone import UTC
 
 INSTANT = timedelta(microseconds=1)
 
@@ -70,16 +69,3 @@ def _some_before(trigger: Trigger, instant: datetime) -> datetime | None:
         if start == _BEGIN:
             return None
         back *= 2
-
-
-def dst_case(schedule: Schedule, nominal: datetime) -> Literal["none", "gap", "fold"]:
-    """Whether clocks went ahead to this fire time, or show its local time twice."""
-    trigger = schedule.trigger
-    if not isinstance(trigger, WallClock):
-        return "none"
-    wall = nominal.astimezone(trigger.zone)
-    before = (nominal.astimezone(UTC) - INSTANT).astimezone(trigger.zone)
-    if (wall.utcoffset() or timedelta(0)) > (before.utcoffset() or timedelta(0)):
-        return "none" if trigger.runs_through else "gap"
-    twice = wall.replace(fold=0).utcoffset() != wall.replace(fold=1).utcoffset()
-    return "fold" if twice else "none"

@@ -25,6 +25,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
+from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.firetimes import fire_times
 from celery_dbbeat.rules.schedule import Cursor, Schedule
 
@@ -95,11 +96,27 @@ class Stretch:
 
 def stretches(turns: Iterable[Turn], cursor: Cursor | None) -> list[Stretch]:
     """What lies between the changes, in order; `cursor` tells how it stands now."""
-    told = list(turns)
+    told: list[Turn] = []
+    for turn in turns:
+        if not told or _counts(told[-1], turn):
+            told.append(turn)
     found = [_between(turn, following) for turn, following in pairwise(told)]
     if told:
         found.append(_open(told[-1], cursor))
     return _settled([one for one in found if one is not None])
+
+
+def _counts(before: Turn, turn: Turn) -> bool:
+    """Whether another *when* or state began; by another name only where it is spread by it."""
+    old, new = before.schedule, turn.schedule
+    if old is None or new is None or before.state != turn.state:
+        return True
+    if replace(old, name=new.name) != new:
+        return True
+    try:
+        return old.trigger != new.trigger
+    except ScheduleError:
+        return False
 
 
 def _between(turn: Turn, following: Turn) -> Stretch | None:

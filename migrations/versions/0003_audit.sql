@@ -44,9 +44,10 @@ SELECT id, name, clock_timestamp(), 'found', session_user, 'sql', session_user F
 -- A range that was not sent is looked for by its end.
 CREATE INDEX dbbeat_tick_ranges ON dbbeat_tick (schedule_id, last_at) WHERE last_at IS NOT NULL;
 
--- The columns that say when; what of a change counts from an instant on.
+-- The columns that say when; what of a change counts from an instant on. The name is one of them, as
+-- an H in a cron expression is spread by it.
 CREATE FUNCTION dbbeat_when_columns() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
-    SELECT ARRAY['kind', 'expression', 'timezone', 'start_at', 'end_at', 'max_runs', 'jitter', 'exclude', 'state']
+    SELECT ARRAY['name', 'kind', 'expression', 'timezone', 'start_at', 'end_at', 'max_runs', 'jitter', 'exclude', 'state']
 $$;
 
 -- Lays one after the other over those before it.

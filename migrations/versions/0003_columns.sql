@@ -64,6 +64,8 @@ BEGIN
                        OR (n.kind, n.expression, n.timezone, n.start_at, n.end_at, n.max_runs, n.jitter, n.exclude)
                           IS DISTINCT FROM
                           (o.kind, o.expression, o.timezone, o.start_at, o.end_at, o.max_runs, o.jitter, o.exclude)
+                       -- An H in a cron expression is spread by the name.
+                       OR (n.name <> o.name AND n.kind = 'cron' AND n.expression ~ '(?<![A-Za-z@])[Hh](?![A-Za-z])')
                    ) AS replan
             FROM new_rows n JOIN old_rows o USING (id)
         )

@@ -1,7 +1,9 @@
 """Changes, explanations, differences and the check, as people ask for them."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -10,11 +12,29 @@ from celery_dbbeat.errors import FieldError, NotFound, SettingsError
 from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.store.database import Database
 from tests.api.kit import NOON, Clerk
+from tests.store.conftest import EMPTY
 from tests.store.kit import dispatch
+from tests.support.services import Databases
 from tests.support.waiting import wait_until
 
 HOUR = timedelta(hours=1)
 UTC = timezone.utc
+
+
+@pytest.fixture(scope="module")
+def shared_url(databases: Databases, template: str) -> Iterator[str]:
+    """One database for all tests here."""
+    name = f"dbbeat_test_{uuid4().hex}"
+    yield databases.create(name, template)
+    databases.drop(name)
+
+
+@pytest.fixture
+def database_url(shared_url: str) -> Iterator[str]:
+    """Emptied after each test."""
+    yield shared_url
+    with closing(Clerk(shared_url)) as cleaner:
+        cleaner.do(EMPTY)
 
 
 class Past:
@@ -56,7 +76,7 @@ def regular(
 
 
 class TestChanges:
-    def test_who_when_and_what(self, schedules: Schedules, app: object) -> None:
+    def test_who_when_and_what(self, schedules: Schedules) -> None:
         ada = Schedules(schedules._app, user="ada")
         ada.create("nightly", "t", interval=60)
         schedules.update("nightly", interval=30)
@@ -255,8 +275,8 @@ class TestCheck:
         assert found.schedules == 3
         assert found.fire_times >= 36
         gone = clerk.one(
-            "DELETE FROM dbbeat_tick WHERE (schedule_id, nominal_at) = (SELECT schedule_id, nominal_at"
-            " FROM dbbeat_tick WHERE schedule_id = %s AND state = 'recorded' ORDER BY 2 OFFSET 2 LIMIT 1)"
+            "DELETE FROM dbbeat_tick WHERE task_id = (SELECT task_id FROM dbbeat_tick"
+            " WHERE schedule_id = %s AND state = 'recorded' ORDER BY nominal_at OFFSET 2 LIMIT 1)"
             " RETURNING nominal_at",
             ids[2],
         )

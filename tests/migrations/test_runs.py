@@ -99,6 +99,7 @@ class TestFromTheFirst:
         ]
         found = plain.execute("SELECT max_attempts, on_failure, resend_after FROM dbbeat_schedule")
         assert list(found) == [(None, "dead", None)]
+        assert list(plain.execute("SELECT action, after FROM dbbeat_audit")) == [("found", None)]
         plain.execute("UPDATE dbbeat_schedule SET overlap = 'skip'")
         assert list(plain.execute("SELECT version FROM dbbeat_cursor")) == [(2,)]
 

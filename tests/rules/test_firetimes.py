@@ -4,12 +4,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from celery_dbbeat.rules.difference import difference, overlaps, typical
-from celery_dbbeat.rules.firetimes import dst_case, fire_times, fires_at, last_before
+from celery_dbbeat.rules.firetimes import fire_times, fires_at, last_before
 from celery_dbbeat.rules.schedule import Schedule
 
 UTC = timezone.utc
@@ -49,20 +48,6 @@ def test_bounds_hold_backwards() -> None:
     assert last_before(one, NOON) is None
     assert last_before(one, NOON + HOUR) == NOON
     assert last_before(one, NOON + 9 * HOUR) == NOON + 3 * HOUR
-
-
-@pytest.mark.parametrize(
-    ("at", "case"),
-    [
-        ("2026-03-28T01:30:00+00:00", "none"),
-        ("2026-03-29T01:00:00+00:00", "gap"),
-        ("2026-10-25T00:30:00+00:00", "fold"),
-    ],
-)
-def test_what_the_clocks_did(at: str, case: str) -> None:
-    instant = datetime.fromisoformat(at)
-    assert fires_at(DAILY, instant)
-    assert dst_case(DAILY, instant) == case
 
 
 class TestDifference:

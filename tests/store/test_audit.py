@@ -216,6 +216,20 @@ class TestWhen:
         person.do("UPDATE dbbeat_schedule SET state = 'paused'")
         assert person.cursor(identity)["nominal_at"] is None
 
+    def test_another_name_counts_only_where_a_when_is_spread_by_it(
+        self, store: Database, person: Person
+    ) -> None:
+        hourly = person.add("hourly", kind="cron", expression="0 * * * *")
+        spread = person.add("spread", kind="cron", expression="H * * * *")
+        dispatch(store)
+        person.do("UPDATE dbbeat_schedule SET name = name || '-2'")
+        assert person.cursor(hourly)["replan_from"] is None
+        told = {story.name: story for story in stories(store, hourly, spread)}
+        assert [len(told[name].stretches) for name in ("hourly-2", "spread-2")] == [1, 2]
+        assert told["spread-2"].stretches[1].since == person.cursor(spread)["replan_from"]
+        names = [one.schedule.name for one in told["spread-2"].stretches]
+        assert names == ["spread", "spread-2"]
+
 
 class TestMany:
     def test_ten_thousand_in_one_statement_after_one_alone(
@@ -260,7 +274,8 @@ class TestForgetting:
         person.do("DELETE FROM dbbeat_schedule WHERE name <> 'kept'")
         person.add("put-back", id=gone)
         person.do(
-            "UPDATE dbbeat_audit SET changed_at = now() - interval '91 days' WHERE name <> 'just-gone'"
+            "UPDATE dbbeat_audit SET changed_at = now() - interval '91 days'"
+            " WHERE name <> 'just-gone'"
         )
         assert housekeeping.keep(store, KEEP)
         left = person.do("SELECT DISTINCT name FROM dbbeat_audit ORDER BY name")

@@ -7,7 +7,16 @@ from uuid import UUID
 import pytest
 
 from celery_dbbeat.errors import NotFound
-from celery_dbbeat.store import awaited, history, managing, runs, ticks, workers
+from celery_dbbeat.store import (
+    audit,
+    awaited,
+    completeness,
+    history,
+    managing,
+    runs,
+    ticks,
+    workers,
+)
 from celery_dbbeat.store.awaited import BEGINNING, Closing
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.store.managing import Conditions, Draft
@@ -79,3 +88,14 @@ def manage(store: Database) -> None:
         assert managing.change(transaction, held["id"], held["version"], draft)
         assert managing.owners(transaction, ["managed"]) == {"managed": "people"}
         assert managing.delete(transaction, ["managed"]) == 1
+
+
+def look_into(store: Database) -> None:
+    """What is known of the schedules of the walks before: who changed them, and what is owed."""
+    with store.transaction() as transaction:
+        assert [one.action for one in audit.changes(transaction, "lost", 10)] == ["insert"]
+        (story,) = audit.stories(transaction, audit.bearers(transaction, "lost"))
+        assert history.decided_at(transaction, story.schedule_id, NOON) == []
+    now = store.now()
+    found = completeness.check(store, now - TTL, now, TTL, 10)
+    assert found.schedules > 0
