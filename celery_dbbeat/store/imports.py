@@ -74,9 +74,7 @@ class Write:
     existing: Existing | None = None
 
 
-def earlier(
-    database: Database | Transaction, source: str, names: Sequence[str]
-) -> list[Existing]:
+def earlier(database: Database | Transaction, source: str, names: Sequence[str]) -> list[Existing]:
     """Find what stands under these names, and what was imported from the source before."""
     rows = database.run("earlier_imports", source=source, names=list(names)).all
     return [Existing(**row) for row in rows]

@@ -1,0 +1,96 @@
+"""Where Celery's crontab and ours fire at different times: around changes of the clocks.
+
+Not by theory: both are walked through the hours around each change of the next year, Celery's
+schedule object as its beat would ask it, and what differs is told with the times.
+"""
+
+import json
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from functools import lru_cache, partial
+from zoneinfo import ZoneInfo
+
+from celery.schedules import crontab
+
+from celery_dbbeat.contrib.importers.entry import UTC
+from celery_dbbeat.rules.crontab import parse_crontab
+from celery_dbbeat.rules.zone import find_zone
+
+_AHEAD = timedelta(days=366)
+_BEFORE, _AFTER = timedelta(hours=2), timedelta(hours=3)
+_STEP = timedelta(days=1)
+_MINUTE = timedelta(minutes=1)
+
+
+@lru_cache(maxsize=65536)
+def clock_changes_matter(expression: str, zone_name: str, today: date) -> str | None:
+    """What fires at another time than it did under Celery, in the year to come; None: nothing."""
+    ours = parse_crontab(expression, zone_name, find_zone(zone_name))
+    told = []
+    for change in _changes(zone_name, today):
+        start, end = change - _BEFORE, change + _AFTER
+        here = _between(ours.next, start, end)
+        there = _between(partial(celery_next, _celerys(expression), zone_name), start, end)
+        if here != there:
+            only_here, only_there = sorted(here - there), sorted(there - here)
+            told.append(f"fires {_list(only_here)}, there {_list(only_there)}")
+    return f"where the clocks change: {'; '.join(told)} (UTC)" if told else None
+
+
+def celery_next(celerys: crontab, zone_name: str, last: datetime) -> datetime:
+    """When Celery's beat would send next, if it last sent at that instant."""
+    zone = find_zone(zone_name)
+    celerys.tz = zone
+    celerys.nowfun = lambda: last.astimezone(zone)
+    remaining: timedelta = celerys.remaining_estimate(last.astimezone(zone))
+    return last.astimezone(UTC) + remaining
+
+
+@lru_cache(maxsize=4096)
+def _celerys(expression: str) -> crontab:
+    return crontab(**json.loads(expression))
+
+
+def _between(
+    following: Callable[[datetime], datetime | None], start: datetime, end: datetime
+) -> set[datetime]:
+    found: set[datetime] = set()
+    instant = following(start)
+    while instant is not None and instant <= end and instant not in found:
+        found.add(instant)
+        instant = following(instant)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _changes(zone_name: str, today: date) -> tuple[datetime, ...]:
+    if zone_name == "UTC":
+        return ()
+    zone = ZoneInfo(zone_name)
+    found = []
+    low = datetime(today.year, today.month, today.day, tzinfo=UTC)
+    until = low + _AHEAD
+    while low < until:
+        high = low + _STEP
+        if _offset(low, zone) != _offset(high, zone):
+            found.append(_change_between(low, high, zone))
+        low = high
+    return tuple(found)
+
+
+def _change_between(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
+    before = _offset(low, zone)
+    while high - low > _MINUTE:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if _offset(middle, zone) == before else (low, middle)
+    return high.replace(second=0, microsecond=0)
+
+
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta | None:
+    return instant.astimezone(zone).utcoffset()
+
+
+def _list(instants: list[datetime]) -> str:
+    shown = [instant.strftime("%Y-%m-%d %H:%M") for instant in instants[:2]]
+    more = len(instants) - len(shown)
+    return " and ".join(shown) + (f" and {more} more" if more else "") if shown else "not"
