@@ -1,14 +1,13 @@
 """Where Celery's crontab and ours fire at different times: around changes of the clocks.
 
-Not by theory: both are walked through the hours around each change of the next year, Celery's
-schedule object as its beat would ask it, and what differs is told with the times.
+Not by theory: both are walked through the hours around each change of the years to come, Celery's
+schedule object as its beat would ask it, and what differs first is told with the times.
 """
 
 import json
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache, partial
-from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
@@ -16,25 +15,30 @@ from celery_dbbeat.contrib.importers.entry import UTC
 from celery_dbbeat.rules.crontab import parse_crontab
 from celery_dbbeat.rules.zone import find_zone
 
-_AHEAD = timedelta(days=366)
+# What comes once a month meets a change of the clocks years later.
+_AHEAD = timedelta(days=3653)
 _BEFORE, _AFTER = timedelta(hours=2), timedelta(hours=3)
+_HOUR = timedelta(hours=1)
 _STEP = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
 
 
 @lru_cache(maxsize=65536)
 def clock_changes_matter(expression: str, zone_name: str, today: date) -> str | None:
-    """What fires at another time than it did under Celery, in the year to come; None: nothing."""
+    """What fires at another time than it did under Celery, and when first; None: nothing."""
+    celerys = _celerys(expression)
+    changes, hours = _changes(zone_name, today)
+    if hours.isdisjoint(celerys.hour):
+        return None
     ours = parse_crontab(expression, zone_name, find_zone(zone_name))
-    told = []
-    for change in _changes(zone_name, today):
+    for change in changes:
         start, end = change - _BEFORE, change + _AFTER
         here = _between(ours.next, start, end)
-        there = _between(partial(celery_next, _celerys(expression), zone_name), start, end)
+        there = _between(partial(celery_next, celerys, zone_name), start, end)
         if here != there:
-            only_here, only_there = sorted(here - there), sorted(there - here)
-            told.append(f"fires {_list(only_here)}, there {_list(only_there)}")
-    return f"where the clocks change: {'; '.join(told)} (UTC)" if told else None
+            only_here, only_there = _list(sorted(here - there)), _list(sorted(there - here))
+            return f"where the clocks change: fires {only_here}; over there {only_there} (UTC)"
+    return None
 
 
 def celery_next(celerys: crontab, zone_name: str, last: datetime) -> datetime:
@@ -63,10 +67,9 @@ def _between(
 
 
 @lru_cache(maxsize=1024)
-def _changes(zone_name: str, today: date) -> tuple[datetime, ...]:
-    if zone_name == "UTC":
-        return ()
-    zone = ZoneInfo(zone_name)
+def _changes(zone_name: str, today: date) -> tuple[tuple[datetime, ...], frozenset[int]]:
+    """The changes to come, and the hours of the local clock around them."""
+    zone = find_zone(zone_name)
     found = []
     low = datetime(today.year, today.month, today.day, tzinfo=UTC)
     until = low + _AHEAD
@@ -75,10 +78,13 @@ def _changes(zone_name: str, today: date) -> tuple[datetime, ...]:
         if _offset(low, zone) != _offset(high, zone):
             found.append(_change_between(low, high, zone))
         low = high
-    return tuple(found)
+    # By the clock on the wall, so that an hour that is skipped is one of them.
+    around = range(-_BEFORE // _HOUR - 1, _AFTER // _HOUR + 2)
+    hours = {(change.astimezone(zone).hour + n) % 24 for change in found for n in around}
+    return tuple(found), frozenset(hours)
 
 
-def _change_between(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
+def _change_between(low: datetime, high: datetime, zone: tzinfo) -> datetime:
     before = _offset(low, zone)
     while high - low > _MINUTE:
         middle = low + (high - low) / 2
@@ -86,7 +92,7 @@ def _change_between(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
     return high.replace(second=0, microsecond=0)
 
 
-def _offset(instant: datetime, zone: ZoneInfo) -> timedelta | None:
+def _offset(instant: datetime, zone: tzinfo) -> timedelta | None:
     return instant.astimezone(zone).utcoffset()
 
 

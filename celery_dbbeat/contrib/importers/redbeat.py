@@ -155,7 +155,7 @@ def _field(value: object) -> str:
 
 
 def _rule(rule: Rule) -> _When:
-    return _When("rrule", rule.text, rule.timezone, rule.start_at, rule.remarks)
+    return _When("rrule", rule.text, rule.timezone, remarks=rule.remarks)
 
 
 def _json(what: str, text: str | None) -> dict[str, Any]:

@@ -45,11 +45,10 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The rule as RFC 5545 has it, its first time, and the zone that it counts in."""
+    """The rule as RFC 5545 has it, with its start, and the zone that it counts in."""
 
     text: str
     timezone: str
-    start_at: datetime
     remarks: tuple[str, ...]
 
 
@@ -76,7 +75,7 @@ def read_rule(given: Mapping[str, Any]) -> Rule:
         parts.append(f"UNTIL={until:%Y%m%dT%H%M%SZ}")
     text = f"DTSTART:{local:%Y%m%dT%H%M%S}\nRRULE:{';'.join(parts)}"
     remarks = (f"at the fixed offset {local:%z}, as there: no zone is kept",) if offset else ()
-    return Rule(text, _zone(offset), start, remarks)
+    return Rule(text, _zone(offset), remarks)
 
 
 def _zone(offset: int) -> str:
