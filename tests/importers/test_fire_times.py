@@ -19,11 +19,7 @@ AUTUMN = datetime(2026, 10, 24, 21, 34, 56, tzinfo=UTC)
 
 @pytest.mark.parametrize("now", [SPRING, AUTUMN], ids=["spring", "autumn"])
 def test_the_next_twenty_fire_times_are_theirs_or_said_to_differ(
-    store: Database,
-    person: Person,
-    tmp_path: Path,
-    long_run: bool,
-    now: datetime,  # noqa: FBT001 - a fixture
+    store: Database, person: Person, tmp_path: Path, now: datetime, *, long_run: bool
 ) -> None:
     url = f"sqlite:///{tmp_path}/db.sqlite3"
     theirs = django_project(url, now, 1000 if long_run else 200)

@@ -21,6 +21,7 @@ NINE = dict.fromkeys(("day_of_week", "day_of_month", "month_of_year"), "*")
 NINE = {**NINE, "minute": "0", "hour": "9", "timezone": "Europe/Berlin"}
 
 
+# ruff: noqa: ANN401 - columns are of all types
 def task(**columns: Any) -> PeriodicTask:
     given = {"id": 7, "name": "nightly", "task": "shop.tasks.work", "date_changed": NOON}
     return PeriodicTask.of({**given, **columns}, UTC)

@@ -56,7 +56,7 @@ def settled(store: Database) -> list[datetime]:
 
 class TestAgain:
     def test_nothing_changes(self, store: Database, person: Person, now: datetime) -> None:
-        entries = [due(now, -HOUR), Refused("7", "odd", "why")]
+        entries: list[Entry | Refused] = [due(now, -HOUR), Refused("7", "odd", "why")]
         assert outcomes(store, *entries) == {"nightly": "new", "odd": "refused"}
         before = (
             person.do("SELECT * FROM dbbeat_schedule"),
@@ -77,7 +77,7 @@ class TestAgain:
         assert outcomes(store, later) == {"nightly": "unchanged"}
 
     def test_a_run_over_there_since_moves_on_where_it_goes_on(
-        self, store: Database, person: Person, now: datetime
+        self, store: Database, now: datetime
     ) -> None:
         bring(store, due(now, HOUR / 2))
         assert outcomes(store, due(now, HOUR / 2 - DAY)) == {"nightly": "updated"}
@@ -169,7 +169,7 @@ class TestCode:
             return schedules.sync_code(transaction, {"nightly": CODE})
 
     def test_it_stays_the_codes_and_beat_has_nothing_to_write(
-        self, store: Database, person: Person, now: datetime
+        self, store: Database, now: datetime
     ) -> None:
         assert outcomes(store, self.own(now - DAY - MINUTE)) == {"nightly": "new"}
         assert self.sync(store) == schedules.CodeSync((), (), ())

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -71,6 +72,7 @@ def _connection(url: str) -> Iterator[sa.Connection]:
         engine = sa.create_engine(_with_driver(url), poolclass=sa.NullPool)
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         raise SourceError(f"the URL cannot be used: {_first_line(error)}") from None
+    _check_file(engine.url)
     try:
         with engine.connect() as connection:
             yield connection
@@ -78,6 +80,13 @@ def _connection(url: str) -> Iterator[sa.Connection]:
         raise SourceError(f"{_shown(url)} cannot be read: {_first_line(error.orig)}") from None
     except SQLAlchemyError as error:
         raise SourceError(f"{_shown(url)} cannot be read: {_first_line(error)}") from None
+
+
+def _check_file(url: sa.URL) -> None:
+    # SQLite would make it.
+    file = url.database if url.get_backend_name() == "sqlite" else None
+    if file and file != ":memory:" and not Path(file).exists():
+        raise SourceError(f"the file {file} is not there")
 
 
 def _with_driver(url: str) -> str:
