@@ -6,7 +6,7 @@ FROM dbbeat_schedule WHERE name = ANY(%(names)s)
 UNION
 SELECT id, name, owner, state, version, labels->>'imported_from', labels->>'imported_id',
        labels->>'imported_as'
-FROM dbbeat_schedule WHERE labels ? 'imported_from' AND labels->>'imported_from' = %(source)s;
+FROM dbbeat_schedule WHERE labels @> jsonb_build_object('imported_from', %(source)s::text);
 
 -- name: insert_imports
 -- A name that somebody else took since stays theirs. The first version of a row is 1.

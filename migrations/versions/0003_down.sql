@@ -4,7 +4,6 @@ DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by
 
 -- imports
 DROP FUNCTION dbbeat_go_on_from(uuid[], timestamptz[]);
-DROP INDEX dbbeat_schedule_imported;
 
 -- audit
 DROP TRIGGER dbbeat_schedule_written ON dbbeat_schedule;

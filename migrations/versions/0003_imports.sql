@@ -1,9 +1,5 @@
--- Schedules that came from another beat: which, and from where on they are to be sent here.
-CREATE INDEX dbbeat_schedule_imported
-    ON dbbeat_schedule ((labels->>'imported_from')) WHERE labels ? 'imported_from';
-
--- As if the last run of each had been at that instant: the fire times since then are decided, by the
--- schedule's own policy. What is not active goes on when it is resumed, as ever. Says how many.
+-- As if the last run of each schedule, under another beat, had been at that instant: the fire times since
+-- then are decided, by its own policy. What is not active goes on when it is resumed. Says how many.
 CREATE FUNCTION dbbeat_go_on_from(schedule_ids uuid[], instants timestamptz[]) RETURNS bigint
     LANGUAGE sql AS $$
     WITH gone_on AS (

@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 
 from celery_dbbeat.errors import NotFound
-from celery_dbbeat.store import awaited, history, managing, runs, ticks, workers
+from celery_dbbeat.store import awaited, history, imports, managing, runs, ticks, workers
 from celery_dbbeat.store.awaited import BEGINNING, Closing
 from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.imports import ImportedSchedule, Write
 from celery_dbbeat.store.managing import Conditions, Draft
 from celery_dbbeat.store.runs import Ending, Run
 from tests.store.kit import TTL, Person, dispatch
@@ -79,3 +80,14 @@ def manage(store: Database) -> None:
         assert managing.change(transaction, held["id"], held["version"], draft)
         assert managing.owners(transaction, ["managed"]) == {"managed": "people"}
         assert managing.delete(transaction, ["managed"]) == 1
+
+
+def bring_in(store: Database) -> None:
+    """A schedule comes from another beat, goes on from there, and comes again."""
+    schedule = ImportedSchedule("7", "imported", "t", "interval", "60", "UTC")
+    for digest in ("first", "second"):
+        found = imports.earlier(store, "elsewhere", ["imported"])
+        assert all(one.is_as_imported for one in found)
+        write = Write(schedule, digest, NOON, *found)
+        with store.transaction() as transaction:
+            assert imports.write(transaction, "elsewhere", [write]) == {"imported"}

@@ -7,20 +7,14 @@ from typing import Any
 from celery_dbbeat.contrib.importers.periodic_task import PeriodicTask
 from celery_dbbeat.contrib.importers.tables import Join, read
 from celery_dbbeat.errors import SourceError
+from celery_dbbeat.rules.writing import CRONTAB_FIELDS
 from celery_dbbeat.rules.zone import UTC, find_zone
 
 SOURCE = "django-celery-beat"
 
 _JOINS = {
     "interval": ("every", "period"),
-    "crontab": (
-        "minute",
-        "hour",
-        "day_of_week",
-        "day_of_month",
-        "month_of_year",
-        "timezone",
-    ),
+    "crontab": (*CRONTAB_FIELDS, "timezone"),
     "solar": ("event", "latitude", "longitude"),
     "clocked": ("clocked_time",),
 }

@@ -67,34 +67,3 @@ def read_json(what: str, text: str | None, kind: type[list[Any]] | type[dict[str
         names = {list: "array", dict: "object"}
         raise ScheduleError(f"{what} is {text!r:.60}; allowed is a JSON {names[kind]}")
     return value
-
-
-def as_json(what: str, value: object) -> str:
-    """JSON that Postgres can hold."""
-    try:
-        text = json.dumps(value, allow_nan=False, sort_keys=True)
-        _check_text(value)
-    except (TypeError, ValueError) as error:
-        raise ScheduleError(
-            f"{what} is {value!r:.60}, which Postgres cannot hold: {error}"
-        ) from None
-    return text
-
-
-def _check_text(value: object) -> None:
-    if isinstance(value, str):
-        value.encode()
-        if "\0" in value:
-            raise ValueError("it has a NUL character")
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            _check_text(key)
-            _check_text(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            _check_text(inner)
-
-
-def seconds_text(every: timedelta) -> str:
-    """An interval as its expression."""
-    return f"{every // timedelta(seconds=1)}.{every.microseconds:06d}".rstrip("0").rstrip(".")

@@ -24,16 +24,14 @@ from celery_dbbeat.contrib.importers.entry import (
     UTC,
     Entry,
     Refused,
-    as_json,
     check,
     read_json,
-    seconds_text,
 )
 from celery_dbbeat.errors import ScheduleError
+from celery_dbbeat.rules.writing import CRONTAB_FIELDS, json_text, seconds_text
 from celery_dbbeat.rules.zone import to_instant
 from celery_dbbeat.store.imports import ImportedSchedule
 
-CRONTAB_FIELDS = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 _PERIODS = ("days", "hours", "minutes", "seconds", "microseconds")
 _ROUTING = ("queue", "exchange", "routing_key", "priority")
 
@@ -114,9 +112,9 @@ def _convert(task: PeriodicTask, today: date) -> Entry:
         kind=when.kind,
         expression=when.expression,
         timezone=when.timezone,
-        args=as_json("args", read_json("args", task.args, list)),
-        kwargs=as_json("kwargs", read_json("kwargs", task.kwargs, dict)),
-        options=as_json("options", _options(task)),
+        args=json_text("args", read_json("args", task.args, list)),
+        kwargs=json_text("kwargs", read_json("kwargs", task.kwargs, dict)),
+        options=json_text("options", _options(task)),
         description=(task.description or "").replace("\0", ""),
         start_at=when.start_at,
         end_at=None if task.expires is None else task.expires - INSTANT,

@@ -20,14 +20,12 @@ from celery_dbbeat.contrib.importers.entry import (
     UTC,
     Entry,
     Refused,
-    as_json,
     check,
-    seconds_text,
 )
-from celery_dbbeat.contrib.importers.periodic_task import CRONTAB_FIELDS
 from celery_dbbeat.contrib.importers.redbeat_rule import Rule, read_rule
 from celery_dbbeat.contrib.importers.relative import first_rounded
 from celery_dbbeat.errors import ScheduleError, SourceError
+from celery_dbbeat.rules.writing import CRONTAB_FIELDS, json_text, refuse_reserved, seconds_text
 from celery_dbbeat.rules.zone import find_zone
 from celery_dbbeat.store.imports import ImportedSchedule
 
@@ -101,9 +99,9 @@ def _convert(
         kind=when.kind,
         expression=when.expression,
         timezone=when.timezone,
-        args=as_json("args", _as_kombu(definition.get("args") or [])),
-        kwargs=as_json("kwargs", _as_kombu(definition.get("kwargs") or {})),
-        options=as_json("options", _options(definition.get("options") or {})),
+        args=json_text("args", _as_kombu(definition.get("args") or [])),
+        kwargs=json_text("kwargs", _as_kombu(definition.get("kwargs") or {})),
+        options=json_text("options", _options(definition.get("options") or {})),
         state="paused" if paused else "active",
         note="it was disabled when it was imported" if paused else None,
         start_at=when.start_at,
@@ -194,6 +192,7 @@ def _as_kombu(value: Any) -> Any:  # noqa: ANN401 - JSON
 def _options(given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ScheduleError(f"options is {given!r:.80}; allowed is a JSON object")
+    refuse_reserved(given)
     expires = _instant(given.get("expires"))
     options = {name: _as_kombu(value) for name, value in given.items()}
     return options if expires is None else {**options, "expires": expires.isoformat()}

@@ -1,7 +1,8 @@
 """sqlalchemy-celery-beat: its tables, wherever they are."""
 
-from celery_dbbeat.contrib.importers.periodic_task import CRONTAB_FIELDS, PeriodicTask
+from celery_dbbeat.contrib.importers.periodic_task import PeriodicTask
 from celery_dbbeat.contrib.importers.tables import Join, read
+from celery_dbbeat.rules.writing import CRONTAB_FIELDS
 from celery_dbbeat.rules.zone import UTC
 
 SOURCE = "sqlalchemy-celery-beat"

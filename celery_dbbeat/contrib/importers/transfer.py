@@ -53,6 +53,7 @@ def transfer(
     if dry_run or not writes:
         return outcomes
     with database.transaction() as transaction:
+        transaction.run("act_as", user="", source="import")
         won = imports.write(transaction, source, writes)
     return [
         replace(one, outcome="taken", remarks=("somebody else wrote it just now",), write=None)
