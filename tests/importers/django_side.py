@@ -76,7 +76,7 @@ def make(now: datetime, count: int, seed: int) -> None:
         when, _ = model.objects.get_or_create(**spec(choose, now))
         tasks.append(task(choose, now, number, kind, when))
     models.PeriodicTask.objects.bulk_create(tasks)
-    models.PeriodicTask.objects.update(date_changed=now - timedelta(seconds=40))
+    models.PeriodicTask.objects.update(date_changed=now - timedelta(seconds=0.3))
 
 
 def crontab(choose: random.Random, _: datetime) -> dict[str, Any]:
