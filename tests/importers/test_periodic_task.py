@@ -196,6 +196,8 @@ class TestWhat:
             ({"args": '["\\u0000"]'}, "NUL"),
             ({"args": '["\\ud800"]'}, "surrogates not allowed"),
             ({"headers": "no"}, "headers is 'no', which is not JSON"),
+            ({"headers": '{"id": "mine"}'}, "options.headers is"),
+            ({"priority": 300}, "options.priority is 300; allowed is"),
             ({"task": ""}, "task is ''"),
         ],
     )

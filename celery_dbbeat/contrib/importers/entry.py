@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from celery_dbbeat.errors import ScheduleError
+from celery_dbbeat.rules.options import check_options
 from celery_dbbeat.rules.trigger import parse_trigger
 from celery_dbbeat.store.imports import ImportedSchedule
 
@@ -54,6 +55,7 @@ def check(schedule: ImportedSchedule) -> None:
             raise ScheduleError(
                 f"{field} is {instant.isoformat()}; allowed is {_FIRST.year} to {_LAST.year - 1}"
             )
+    check_options(json.loads(schedule.options))
     parse_trigger(schedule.kind, schedule.expression, schedule.timezone, schedule.start_at)
 
 

@@ -25,7 +25,7 @@ from celery_dbbeat.contrib.importers.entry import (
 from celery_dbbeat.contrib.importers.redbeat_rule import Rule, read_rule
 from celery_dbbeat.contrib.importers.relative import first_rounded
 from celery_dbbeat.errors import ScheduleError, SourceError
-from celery_dbbeat.rules.writing import CRONTAB_FIELDS, json_text, refuse_reserved, seconds_text
+from celery_dbbeat.rules.writing import CRONTAB_FIELDS, json_text, seconds_text
 from celery_dbbeat.rules.zone import find_zone
 from celery_dbbeat.store.imports import ImportedSchedule
 
@@ -192,7 +192,6 @@ def _as_kombu(value: Any) -> Any:  # noqa: ANN401 - JSON
 def _options(given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ScheduleError(f"options is {given!r:.80}; allowed is a JSON object")
-    refuse_reserved(given)
     expires = _instant(given.get("expires"))
     options = {name: _as_kombu(value) for name, value in given.items()}
     return options if expires is None else {**options, "expires": expires.isoformat()}
