@@ -9,6 +9,7 @@ DbbeatError
 │   ├── OwnedByCode        the app's code says what it is, so it is changed there
 │   └── VersionConflict    somebody else changed it in between
 ├── NotFound               no schedule has that name, or no dead tick that id
+├── SourceError            what is to be imported cannot be read
 ├── SchemaError            the tables are missing, older or newer than this code
 ├── DatabaseUnavailable    Postgres cannot be reached, or did not answer in time
 ├── BrokerUnavailable      the broker cannot be reached, or did not answer in time
@@ -64,6 +65,10 @@ class VersionConflict(ScheduleError):
 
 class NotFound(DbbeatError, LookupError):
     """No schedule has that name, or no dead tick that task id."""
+
+
+class SourceError(DbbeatError):
+    """What is to be imported cannot be read."""
 
 
 class SchemaError(DbbeatError):

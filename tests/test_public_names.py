@@ -24,6 +24,7 @@ ERRORS = {
     "ScheduleError",
     "SchemaError",
     "SettingsError",
+    "SourceError",
     "StaleRun",
     "TriggerError",
     "VersionConflict",

@@ -44,10 +44,13 @@ class DatabaseScheduler(Scheduler):
         """Read the settings and the app's own entries; the first tick connects."""
         with _one_line():
             settings = embedded.resolve(Settings.read(self.app.conf))
+        self._replica = Replica(self.app, settings, code_schedules(self.app, self.code_entries()))
+
+    def code_entries(self) -> dict[str, Any]:
+        """The app's own entries, and those that Celery adds by itself."""
         self.data: dict[str, Any] = {}
         self.install_default_entries(self.app.conf.beat_schedule)
-        entries = {**self.data, **self.app.conf.beat_schedule}
-        self._replica = Replica(self.app, settings, code_schedules(self.app, entries))
+        return {**self.data, **self.app.conf.beat_schedule}
 
     def update_from_dict(self, dict_: dict[str, Any]) -> None:
         """Take entries as they are: the replica stores them as rows."""

@@ -29,16 +29,17 @@ def code_schedules(app: Celery, entries: Mapping[str, Any]) -> dict[str, CodeSch
     found = {}
     for name, entry in entries.items():
         try:
-            found[name] = _convert(app, name, entry)
+            found[name] = code_schedule(app, name, entry)
         except ScheduleError as error:
             logger.error("beat_schedule entry %r is left out: %s", name, error)  # noqa: TRY400 - no fault of ours
     return found
 
 
-def _convert(app: Celery, name: str, given: object) -> CodeSchedule:
+def code_schedule(app: Celery, name: str, given: object) -> CodeSchedule:
+    """One entry as a row; raises ScheduleError for what cannot be stored."""
     entry = _entry(given)
     kind, expression = _trigger(app, entry.get("schedule"), relative=entry.get("relative", False))
-    zone = _zone(app)
+    zone = app_zone(app)
     parse_trigger(kind, expression, zone)
     values = {
         "task": entry["task"],
@@ -73,7 +74,8 @@ def _of(
     return make(value)
 
 
-def _zone(app: Celery) -> str:
+def app_zone(app: Celery) -> str:
+    """The name of the zone in which the app's entries are read."""
     zone = getattr(app.timezone, "key", None) or str(app.timezone)
     return "UTC" if zone == "UTC+00:00" else zone
 

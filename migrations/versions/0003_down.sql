@@ -2,6 +2,9 @@
 DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by_queue,
     dbbeat_schedule_by_owner, dbbeat_schedule_by_label, dbbeat_schedule_by_word;
 
+-- imports
+DROP FUNCTION dbbeat_go_on_from(uuid[], timestamptz[]);
+
 -- audit
 DROP TRIGGER dbbeat_schedule_written ON dbbeat_schedule;
 DROP TRIGGER dbbeat_schedule_truncating ON dbbeat_schedule;

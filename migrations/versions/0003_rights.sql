@@ -9,7 +9,8 @@ BEGIN
         'dbbeat_schedule_revise()', 'dbbeat_schedule_updated()',
         'dbbeat_schedule_inserted()', 'dbbeat_schedule_written()', 'dbbeat_schedule_deleting()',
         'dbbeat_schedule_truncating()', 'dbbeat_retire_audit(interval)', 'dbbeat_trigger(text, jsonb, jsonb)',
-        'dbbeat_backfill_ordered()'
+        'dbbeat_backfill_ordered()',
+        'dbbeat_go_on_from(uuid[], timestamptz[])'
     ] LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = %I, pg_temp', name, home);
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);

@@ -33,7 +33,7 @@ ENTRY = CodeSchedule("code", "t", "interval", "60", "UTC", "[]", "{}", "{}", "di
 FILES = {
     "dbbeat_beat": ["schema", "cursor", "tick", "awaited", "lease", "schedule"],
     "dbbeat_worker": ["dedup"],
-    "dbbeat_manager": ["history", "manage", "audit"],
+    "dbbeat_manager": ["history", "manage", "audit", "import"],
 }
 # In files that are shared: workers announce themselves, beat looks at them.
 WORKERS_OWN = ["announce_worker", "forget_worker"]
@@ -66,6 +66,7 @@ REFUSED = {
         "INSERT INTO dbbeat_dedup (task_id) VALUES (NULL)",
         "UPDATE dbbeat_dedup SET status = 'done'",
         "DELETE FROM dbbeat_dedup",
+        "SELECT dbbeat_go_on_from('{}', '{}')",
         "DELETE FROM dbbeat_tick",
         "UPDATE dbbeat_schedule SET name = 'other'",
         "UPDATE dbbeat_schedule SET owner = 'code'",

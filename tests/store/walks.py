@@ -12,6 +12,7 @@ from celery_dbbeat.store import (
     awaited,
     completeness,
     history,
+    imports,
     managing,
     runs,
     ticks,
@@ -19,6 +20,7 @@ from celery_dbbeat.store import (
 )
 from celery_dbbeat.store.awaited import BEGINNING, Closing
 from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.imports import ImportedSchedule, Write
 from celery_dbbeat.store.managing import Conditions, Draft
 from celery_dbbeat.store.runs import Ending, Run
 from tests.store.kit import TTL, Person, dispatch
@@ -99,3 +101,14 @@ def look_into(store: Database) -> None:
     now = store.now()
     found = completeness.check(store, now - TTL, now, TTL, 10)
     assert found.schedules > 0
+
+
+def bring_in(store: Database) -> None:
+    """A schedule comes from another beat, goes on from there, and comes again."""
+    schedule = ImportedSchedule("7", "imported", "t", "interval", "60", "UTC")
+    for digest in ("first", "second"):
+        found = imports.earlier(store, "elsewhere", ["imported"])
+        assert all(one.is_as_imported for one in found)
+        write = Write(schedule, digest, NOON, *found)
+        with store.transaction() as transaction:
+            assert imports.write(transaction, "elsewhere", [write]) == {"imported"}

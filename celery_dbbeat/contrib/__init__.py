@@ -1,0 +1,1 @@
+"""What this package has for other packages; nothing else in it needs them."""
