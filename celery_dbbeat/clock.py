@@ -28,6 +28,13 @@ class DatabaseClock:
         """Take the database's own time, just read."""
         self._seen = (database_now, monotonic())
 
+    def seconds_since(self, instant: datetime) -> float:
+        """How long ago the database's clock showed this instant; never below zero."""
+        if self._seen is None:
+            return 0.0
+        seen, at = self._seen
+        return max(0.0, (seen - instant).total_seconds() + monotonic() - at)
+
     def seconds_until(self, instant: datetime) -> float:
         """How long until the database's clock shows this instant; never below zero."""
         if self._seen is None:
