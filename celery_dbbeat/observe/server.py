@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE = 5.0
 _MOST_AT_ONCE = 16
+#: How long closing takes.
+_LOOK_EVERY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,10 @@ class Server:
             ) from error
         self.port = int(self._http.server_address[1])
         thread = threading.Thread(
-            target=self._http.serve_forever, name=f"celery-dbbeat {setting}", daemon=True
+            target=self._http.serve_forever,
+            args=(_LOOK_EVERY,),
+            name=f"celery-dbbeat {setting}",
+            daemon=True,
         )
         thread.start()
         shown = f"[{host}]" if ":" in host else host

@@ -8,7 +8,7 @@ from typing import Any
 from celery_dbbeat.observe.board import Reading
 from celery_dbbeat.observe.catalogue import CLUSTER
 from celery_dbbeat.settings import Settings
-from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.database import Database, Transaction
 from celery_dbbeat.store.workers import ALIVE
 
 #: Nothing is counted beyond.
@@ -30,22 +30,27 @@ class Seen:
 def read(database: Database, settings: Settings) -> list[Reading]:
     """All gauges of the tables, in the catalogue's order; what is not known is left out."""
     with database.transaction() as transaction:
-        backlog = transaction.run(
-            "backlog",
-            most=MOST,
-            late=timedelta(seconds=_LATE_AFTER_HEDGES * settings.hedge_after),
-            lease_ttl=timedelta(seconds=settings.lease_ttl),
-            worker_alive=ALIVE,
-        ).one()
+        counted = backlog(transaction, settings)
     # One more than is counted exactly, to see that there are more.
     states = database.run("schedule_states", most=MOST + 1).all
-    known = _numbers(backlog, {row["state"]: row["number"] for row in states})
+    known = _numbers(counted, {row["state"]: row["number"] for row in states})
     return [
         Reading(metric, value, [number])
         for metric in CLUSTER
         for value in metric.values
         if (number := known.get((metric.name, value))) is not None
     ]
+
+
+def backlog(transaction: Transaction, settings: Settings) -> Mapping[str, Any]:
+    """What can be counted up to a bound, on indexes."""
+    return transaction.run(
+        "backlog",
+        most=MOST,
+        late=timedelta(seconds=_LATE_AFTER_HEDGES * settings.hedge_after),
+        lease_ttl=timedelta(seconds=settings.lease_ttl),
+        worker_alive=ALIVE,
+    ).one()
 
 
 def replicas_of(database: Database, hostname: str, fresh: float) -> list[Seen]:

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from celery_dbbeat.errors import NotFound
-from celery_dbbeat.store import awaited, history, managing, runs, ticks, workers
+from celery_dbbeat.settings import Settings
+from celery_dbbeat.store import awaited, gauges, history, managing, runs, ticks, workers
 from celery_dbbeat.store.awaited import BEGINNING, Closing
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.store.managing import Conditions, Draft
@@ -79,3 +80,12 @@ def manage(store: Database) -> None:
         assert managing.change(transaction, held["id"], held["version"], draft)
         assert managing.owners(transaction, ["managed"]) == {"managed": "people"}
         assert managing.delete(transaction, ["managed"]) == 1
+
+
+def watch(store: Database) -> None:
+    """What the leader shows of all tables, and what a probe asks of them."""
+    settings = Settings(url="")
+    known = {(one.metric.name, one.value): one.numbers[0] for one in gauges.read(store, settings)}
+    assert known["dbbeat_schedules", "active"] > 0
+    assert known["dbbeat_workers", ""] == 0
+    assert gauges.replicas_of(store, "nowhere", 10) == []
