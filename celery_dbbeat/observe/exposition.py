@@ -52,7 +52,7 @@ def _of_the_app() -> Iterable[Any]:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return REGISTRY.collect()
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    MultiProcessCollector(registry)
     return registry.collect()
 
 

@@ -110,8 +110,10 @@ def test_names_are_as_prometheus_wants_them() -> None:
     for metric in ALL:
         assert metric.name.startswith("dbbeat_")
         assert metric.name.endswith("_total") == (metric.kind == "counter")
-        assert bool(metric.buckets) == (metric.kind == "histogram") == (
-            metric.kind != "gauge" and metric.name.endswith("_seconds")
+        assert (
+            bool(metric.buckets)
+            == (metric.kind == "histogram")
+            == (metric.kind != "gauge" and metric.name.endswith("_seconds"))
         )
         assert list(metric.buckets) == sorted(metric.buckets)
         assert (metric.label is None) == (metric.values == ("",))

@@ -62,10 +62,10 @@ def test_a_long_rest_is_no_death(pulse: Pulse, clock: Clock) -> None:
 
 
 def test_what_may_take_its_time(pulse: Pulse, clock: Clock) -> None:
-    with pytest.raises(LookupError), pulse.take_time():
+    with pulse.take_time():
         clock.now += 1e6
         assert pulse.lives
-        raise LookupError
+    assert pulse.lives
     clock.now += 60
     assert not pulse.lives
 

@@ -116,7 +116,7 @@ def test_after_closing_it_is_free_again(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "parts"), [("h:1", ("h", 1)), ("[::1]:80", ("::1", 80)), ("0.0.0.0:0", ("0.0.0.0", 0))]
+    ("address", "parts"), [("h:1", ("h", 1)), ("[::1]:80", ("::1", 80)), (":0", ("", 0))]
 )
 def test_splitting(address: str, parts: tuple[str, int]) -> None:
     assert split_address(address) == parts

@@ -22,7 +22,12 @@ class Asked:
 
 
 def ask(
-    port: int, path: str, method: str = "GET", host: str = "127.0.0.1", timeout: float = 5, **headers: str
+    port: int,
+    path: str,
+    method: str = "GET",
+    host: str = "127.0.0.1",
+    timeout: float = 5,
+    **headers: str,
 ) -> Asked:
     """Ask, by a connection of its own."""
     connection = HTTPConnection(host, port, timeout=timeout)
