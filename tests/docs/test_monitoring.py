@@ -32,9 +32,7 @@ def test_the_table_of_events_is_what_the_code_says() -> None:
     told = {name for cells in _rows("docs/monitoring.md", "event") for name in cells[0].split(", ")}
     sources = [path.read_text() for path in (ROOT / "celery_dbbeat").rglob("*.py")]
     said = {
-        name
-        for source in sources
-        for name in re.findall(r'\b(?:facts|_about)\(\s*"(\w+)"', source)
+        name for source in sources for name in re.findall(r'\b(?:facts|_about)\(\s*"(\w+)"', source)
     }
     assert {name.strip("`") for name in told} == said
 
