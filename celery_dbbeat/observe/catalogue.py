@@ -93,7 +93,7 @@ CLUSTER = (
     Metric(
         "dbbeat_schedules",
         "gauge",
-        "Schedules by their state; estimated where there are more than 10,000.",
+        "Schedules by their state; estimated where more than 10,000 are in it.",
         "state",
         ("active", "paused", "finished", "invalid"),
     ),

@@ -14,6 +14,7 @@ from celery_dbbeat.store.workers import ALIVE
 #: Nothing is counted beyond.
 MOST = 10_000
 _LATE_AFTER_HEDGES = 5
+_STATES = "dbbeat_schedules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,7 @@ class Seen:
 def read(database: Database, settings: Settings) -> list[Reading]:
     """All gauges of the tables, in the catalogue's order; what is not known is left out."""
     with database.transaction() as transaction:
-        counted = backlog(transaction, settings)
-    # One more than is counted exactly, to see that there are more.
-    states = database.run("schedule_states", most=MOST + 1).all
-    known = _numbers(counted, {row["state"]: row["number"] for row in states})
+        known = _numbers(backlog(transaction, settings), states(transaction))
     return [
         Reading(metric, value, [number])
         for metric in CLUSTER
@@ -53,6 +51,13 @@ def backlog(transaction: Transaction, settings: Settings) -> Mapping[str, Any]:
     ).one()
 
 
+def states(transaction: Transaction) -> dict[str, float]:
+    """How many schedules are in each state; more than can be counted are estimated."""
+    wanted = [value for one in CLUSTER if one.name == _STATES for value in one.values]
+    rows = transaction.run("schedule_states", states=wanted, most=MOST).all
+    return {row["state"]: row["number"] for row in rows}
+
+
 def replicas_of(database: Database, hostname: str, fresh: float) -> list[Seen]:
     """Replicas that were seen on this host, the newest word first; `fresh`: seconds."""
     rows = database.run("replicas_of_host", hostname=hostname, fresh=timedelta(seconds=fresh)).all
@@ -60,7 +65,6 @@ def replicas_of(database: Database, hostname: str, fresh: float) -> list[Seen]:
 
 
 def _numbers(row: Mapping[str, Any], states: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    (schedules,) = (metric for metric in CLUSTER if metric.name == "dbbeat_schedules")
     return {
         ("dbbeat_replicas", "ready"): row["ready"],
         ("dbbeat_replicas", "not_ready"): row["not_ready"],
@@ -71,7 +75,5 @@ def _numbers(row: Mapping[str, Any], states: Mapping[str, float]) -> dict[tuple[
         ("dbbeat_unsent_ticks", ""): row["unsent"],
         ("dbbeat_awaited_ticks", ""): row["awaited"],
         ("dbbeat_dead_ticks", ""): row["dead"],
-        **{("dbbeat_schedules", state): states.get(state, 0.0) for state in schedules.values},
-        # These are few, and each is one that somebody should mend: there is an index of them.
-        ("dbbeat_schedules", "invalid"): row["invalid"],
+        **{(_STATES, state): number for state, number in states.items()},
     }

@@ -9,26 +9,25 @@ SELECT (SELECT count(*) FROM (SELECT FROM dbbeat_cursor WHERE due_at <= now() LI
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick WHERE state = 'recorded' LIMIT %(most)s) AS unsent) AS unsent,
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick WHERE awaited LIMIT %(most)s) AS awaited) AS awaited,
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick WHERE state = 'dead' LIMIT %(most)s) AS dead) AS dead,
-       (SELECT count(*) FROM (SELECT FROM dbbeat_schedule WHERE state = 'invalid' LIMIT %(most)s) AS invalid) AS invalid,
        (SELECT count(*) FROM dbbeat_worker WHERE seen_at > now() - %(worker_alive)s) AS workers,
        (SELECT count(*) FILTER (WHERE ready) FROM dbbeat_replica WHERE seen_at > now() - %(lease_ttl)s) AS ready,
        (SELECT count(*) FILTER (WHERE NOT ready) FROM dbbeat_replica WHERE seen_at > now() - %(lease_ttl)s) AS not_ready;
 
 -- name: schedule_states
--- Counted where there are few schedules, else estimated by what the planner knows. Not to be run in a
--- transaction that forbids reading tables from their beginning: that is what is wanted here.
-WITH first AS MATERIALIZED (
-    SELECT state FROM dbbeat_schedule LIMIT %(most)s
-), size AS (
-    SELECT count(*) < %(most)s AS small FROM first
+-- Counted where there are few schedules in a state, else estimated by what the planner knows of them.
+WITH known AS (
+    SELECT v.state, v.share * greatest(c.reltuples, 0) AS estimate
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = 'state',
+         unnest(s.most_common_vals::text::text[], s.most_common_freqs) AS v (state, share)
+    WHERE c.oid = 'dbbeat_schedule'::regclass
 )
-SELECT state, count(*)::float8 AS number FROM first, size WHERE small GROUP BY state
-UNION ALL
-SELECT known.state, greatest(c.reltuples, 0) * known.share
-FROM size, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = 'state',
-     unnest(s.most_common_vals::text::text[], s.most_common_freqs) AS known (state, share)
-WHERE NOT small AND c.oid = 'dbbeat_schedule'::regclass;
+SELECT wanted.state, CASE WHEN counted.number < %(most)s THEN counted.number
+                          ELSE greatest(counted.number, known.estimate) END::float8 AS number
+FROM unnest(%(states)s::text[]) AS wanted (state)
+CROSS JOIN LATERAL (SELECT count(*) AS number FROM (
+    SELECT FROM dbbeat_schedule s WHERE s.state = wanted.state LIMIT %(most)s) AS bounded) AS counted
+LEFT JOIN known ON known.state = wanted.state;
 
 -- name: replicas_of_host
 -- Of the replicas that were seen on a host within a day: who is alive, and who is ready.

@@ -1,6 +1,3 @@
--- observe
-DROP INDEX dbbeat_schedule_invalid;
-
 -- views
 DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by_queue,
     dbbeat_schedule_by_owner, dbbeat_schedule_by_label, dbbeat_schedule_by_word;

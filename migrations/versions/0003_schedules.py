@@ -8,7 +8,7 @@ revision = "0003"
 down_revision = "0002"
 
 _HERE = Path(__file__).parent
-_PARTS = ("columns", "catch_up", "orders", "audit", "views", "observe", "rights")
+_PARTS = ("columns", "catch_up", "orders", "audit", "views", "rights")
 
 
 def upgrade() -> None:

@@ -149,5 +149,6 @@ def test_what_is_counted_for_metrics(crowd: Database) -> None:
         cursors.record(watched, take(watched, limit=BATCH), "a")
         watched.plans.clear()
         counted = gauges.backlog(watched, Settings(url=""))
+        assert gauges.states(watched)["invalid"] == 0
         assert counted["unsent"] == DUE
         assert whole_tables(watched) == {}
