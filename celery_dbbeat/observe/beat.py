@@ -105,12 +105,17 @@ def committed() -> None:
 def published(seconds: float, outcome: _Outcome) -> None:
     """The broker was handed a batch; how late each tick was is told of its first sending."""
     if _books is not None:
-        board, clock = _books.board, _books.clock
+        board, now = _books.board, _books.clock.now()
         board.observe("dbbeat_batch_seconds", [seconds], "publish")
         for name in ("sent", "refused", "impossible", "unsent"):
             board.add("dbbeat_ticks_total", name, len(getattr(outcome, name)))
-        first = [one.tick.due_at for one in outcome.sent if one.tick.attempt == 1]
-        board.observe("dbbeat_tick_lateness_seconds", map(clock.seconds_since, first))
+        if now is not None:
+            late = [
+                max(0.0, (now - one.tick.due_at).total_seconds())
+                for one in outcome.sent
+                if one.tick.attempt == 1
+            ]
+            board.observe("dbbeat_tick_lateness_seconds", late)
 
 
 def missed(number: int) -> None:
