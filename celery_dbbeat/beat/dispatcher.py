@@ -145,7 +145,7 @@ class Dispatcher:
     ) -> list[Outgoing]:
         planned = self._plan(due, now)
         observe.planned(
-            sum(len(decided.ticks) for one, decided in planned if one.epoch is None),
+            (len(decided.ticks) for one, decided in planned if one.epoch is None),
             (one for _, decided in planned for one in decided.not_sent),
         )
         hit("after_plan")
@@ -246,9 +246,10 @@ class Dispatcher:
                 reason,
                 extra=facts(
                     "refused",
-                    schedule=one.schedule.name,
-                    task_id=one.tick.task_id,
-                    nominal=one.tick.nominal_at,
+                    schedule=first.schedule.name,
+                    task_id=first.tick.task_id,
+                    nominal=first.tick.nominal_at,
+                    count=1 + len(others),
                 ),
             )
         if outcome.impossible:

@@ -85,12 +85,12 @@ def claimed(now: datetime | None) -> None:
             _books.clock.observe(now)
 
 
-def planned(hedged: int, not_sent: Iterable[_Range]) -> None:
+def planned(hedged: Iterable[int], not_sent: Iterable[_Range]) -> None:
     """It is decided what becomes of what was claimed."""
     if _books is not None:
         _books.lap("plan")
         ranges = [("dbbeat_ticks_total", one.state, float(one.count)) for one in not_sent]
-        _books.pending = [*ranges, ("dbbeat_hedged_ticks_total", "", float(hedged))]
+        _books.pending = [*ranges, ("dbbeat_hedged_ticks_total", "", float(sum(hedged)))]
 
 
 def committed() -> None:
