@@ -28,10 +28,14 @@ class DatabaseClock:
         """Take the database's own time, just read."""
         self._seen = (database_now, monotonic())
 
+    def now(self) -> datetime | None:
+        """What it shows just now; None before the first answer."""
+        if self._seen is None:
+            return None
+        seen, at = self._seen
+        return seen + timedelta(seconds=monotonic() - at)
+
     def seconds_until(self, instant: datetime) -> float:
         """How long until the database's clock shows this instant; never below zero."""
-        if self._seen is None:
-            return 0.0
-        seen, at = self._seen
-        now = seen + timedelta(seconds=monotonic() - at)
-        return max(0.0, (instant - now).total_seconds())
+        now = self.now()
+        return 0.0 if now is None else max(0.0, (instant - now).total_seconds())

@@ -33,18 +33,21 @@ def _guard_pool_processes(app: Celery) -> None:
 
     def prepare(**_: Any) -> None:
         # Before the pool forks: what an embedded Postgres is started for is inherited.
-        from celery_dbbeat.worker.install import settings_of
+        from celery_dbbeat.worker.install import monitor_of
 
         try:
-            settings_of(app)
+            monitor_of(app)
         except DbbeatError as error:
             # Signals swallow errors: this ends the worker, with one line that says why.
             raise SystemExit(f"Error: {error}") from None
 
     def begin(**_: Any) -> None:
         # In a pool process, so that nobody else needs what is imported here.
-        from celery_dbbeat.worker.install import guard_process
+        from celery_dbbeat.worker.install import guard_process, monitor_of
 
+        monitor = monitor_of(app)
+        if monitor is not None:
+            monitor.in_pool_process()
         guards.append(guard_process(app))
 
     def end(**_: Any) -> None:

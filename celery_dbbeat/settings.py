@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import make_url
@@ -26,6 +27,11 @@ PREFIX = "dbbeat_"
 _PORTS = 65536
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]*):(?P<port>[0-9]{1,5})", re.ASCII)
+_LOOPBACK = "127.0.0.1"
+
+#: What may hold a password, and so may also be the content of a file: DBBEAT_URL_FILE.
+_IN_FILES = ("url", "listen_url")
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,10 @@ class Settings:
     resend_after: float = 30.0
     #: How long ticks and runs are kept.
     retention: timedelta = timedelta(days=90)
+    #: Where beat answers probes and shows its metrics, as host:port; None: nowhere.
+    http: str | None = None
+    #: The same for workers.
+    worker_http: str | None = None
 
     @classmethod
     def read(cls, conf: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> "Settings":
@@ -101,12 +111,30 @@ class Settings:
 
 def _lookup(name: str, conf: Mapping[str, Any], environ: Mapping[str, str]) -> object:
     key = PREFIX + name
-    return environ.get(key.upper()) or conf.get(key)
+    variable = key.upper()
+    file = environ.get(f"{variable}_FILE") if name in _IN_FILES else None
+    if not file:
+        return environ.get(variable) or conf.get(key)
+    if environ.get(variable):
+        raise SettingsError(f"{variable} and {variable}_FILE are both set; allowed is one of them")
+    return _content(f"{variable}_FILE", file)
+
+
+def _content(variable: str, file: str) -> str:
+    allowed = "the name of a file that holds the URL, and that this process may read"
+    try:
+        text = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{variable} is {file!r}: {error}; allowed is {allowed}") from None
+    if not text:
+        raise SettingsError(f"{variable} is {file!r}, which is empty; allowed is {allowed}")
+    return text
 
 
 def _warn_of_unknown(conf: Mapping[str, Any], environ: Mapping[str, str]) -> None:
     known = {PREFIX + field.name for field in fields(Settings)}
-    elsewhere = ("dbbeat_failpoints", "dbbeat_test_", "dbbeat_embedded_")
+    in_files = tuple(f"{PREFIX}{name}_file" for name in _IN_FILES)
+    elsewhere = ("dbbeat_failpoints", "dbbeat_test_", "dbbeat_embedded_", *in_files)
     for key in sorted({str(key).lower() for key in [*conf.keys(), *environ]}):
         if key.startswith(PREFIX) and key not in known and not key.startswith(elsewhere):
             # Without the prefix, which would make any two of them look alike.
@@ -211,6 +239,18 @@ def _schema(name: str, raw: object) -> str:
     return raw
 
 
+def _address(name: str, raw: object) -> str:
+    match = _ADDRESS.fullmatch(str(raw).strip())
+    if match is None or int(match["port"]) >= _PORTS:
+        raise _refuse(
+            name,
+            raw,
+            f"host:port, such as {_LOOPBACK}:9540, 0.0.0.0:9540 or [::1]:9540, its port below "
+            f"{_PORTS}; without a host it is {_LOOPBACK}, port 0 is any that is free",
+        )
+    return f"{match['host'] or _LOOPBACK}:{int(match['port'])}"
+
+
 _READERS: dict[str, Callable[[str, object], Any]] = {
     "url": _url,
     "schema": _schema,
@@ -227,4 +267,6 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "max_attempts": _whole(1, 100),
     "resend_after": _seconds(1, 86_400),
     "retention": _days(1, 36_500),
+    "http": _address,
+    "worker_http": _address,
 }

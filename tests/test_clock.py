@@ -20,6 +20,7 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_before_the_first_answer_there_is_no_time_to_wait() -> None:
     assert DatabaseClock().seconds_until(NINE) == 0
+    assert DatabaseClock().now() is None
 
 
 def test_time_passes_as_the_monotonic_clock_says(passing: list[float]) -> None:
@@ -27,6 +28,7 @@ def test_time_passes_as_the_monotonic_clock_says(passing: list[float]) -> None:
     database.observe(NINE)
     assert database.seconds_until(NINE + timedelta(seconds=60)) == 60
     passing[0] += 45
+    assert database.now() == NINE + timedelta(seconds=45)
     assert database.seconds_until(NINE + timedelta(seconds=60)) == 15
 
 

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import fields
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,8 @@ DEFAULTS = {
     "max_attempts": 3,
     "resend_after": 30.0,
     "retention": timedelta(days=90),
+    "http": None,
+    "worker_http": None,
 }
 # As in app.conf, as in the environment, as read.
 GIVEN: dict[str, tuple[object, str, object]] = {
@@ -49,6 +52,8 @@ GIVEN: dict[str, tuple[object, str, object]] = {
     "max_attempts": (5, "7", 7),
     "resend_after": (5, "7.5", 7.5),
     "retention": (timedelta(days=7), "30", timedelta(days=30)),
+    "http": ("127.0.0.1:9540", "[::1]:80", "[::1]:80"),
+    "worker_http": ("beat-1.local:9540", "0.0.0.0:0", "0.0.0.0:0"),
 }
 SECONDS = {
     "lease_ttl": (1, 3600),
@@ -266,3 +271,40 @@ class TestUnknownNames:
 def test_a_retention_that_is_no_number_of_days_is_refused(value: object) -> None:
     told = refusal("retention", value)
     assert f"dbbeat_retention is {value!r}; allowed is a number of days from 1 to 36500" in told
+
+
+class TestAddresses:
+    @pytest.mark.parametrize("name", ["http", "worker_http"])
+    @pytest.mark.parametrize("value", [9540, "9540", "host", "host:", "a b:1", "h:65536", "::1:80"])
+    def test_a_wrong_one_is_refused(self, name: str, value: object) -> None:
+        said = refusal(name, value)
+        assert said.startswith(f"dbbeat_{name} is {value!r}; allowed is host:port, such as ")
+
+    @pytest.mark.parametrize(("given", "read_as"), [(":0", "127.0.0.1:0"), (" h:080 ", "h:80")])
+    def test_without_a_host_it_is_this_machine_alone(self, given: str, read_as: str) -> None:
+        assert read({"dbbeat_http": given}).http == read_as
+
+
+class TestSecretsInFiles:
+    @pytest.mark.parametrize("name", ["url", "listen_url"])
+    def test_the_content_counts(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+    ) -> None:
+        (tmp_path / "secret").write_text("postgresql://a:s3cret@host/name\n")
+        settings = read({}, **{f"DBBEAT_{name.upper()}_FILE": str(tmp_path / "secret")})
+        assert getattr(settings, name) == "postgresql+psycopg://a:s3cret@host/name"
+        assert caplog.records == []
+
+    def test_one_of_the_two(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match="DBBEAT_URL and DBBEAT_URL_FILE are both set"):
+            read({}, DBBEAT_URL=URL, DBBEAT_URL_FILE=str(tmp_path))
+
+    @pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff\xfe"])
+    def test_one_that_says_nothing_is_refused(self, tmp_path: Path, content: bytes | None) -> None:
+        file = tmp_path / "secret"
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(SettingsError) as error:
+            read({}, DBBEAT_URL_FILE=str(file))
+        assert f"DBBEAT_URL_FILE is {str(file)!r}" in str(error.value)
+        assert "allowed is the name of a file that holds the URL" in str(error.value)

@@ -25,6 +25,8 @@ from celery_dbbeat.beat.publisher import Outcome, Publisher
 from celery_dbbeat.clock import monotonic
 from celery_dbbeat.errors import BrokerUnavailable
 from celery_dbbeat.failpoints import hit
+from celery_dbbeat.observe import beat as observe
+from celery_dbbeat.observe.logs import facts
 from celery_dbbeat.rules.plan import Plan, plan, still_wanted
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import cursors, schedules, ticks
@@ -76,7 +78,13 @@ class Dispatcher:
             due, outgoing, outlook = self._claim(holding)
             if not due:
                 return outlook, hedged
-            hedged = hedged or any(one.epoch is None for one in due)
+            if any(one.epoch is None for one in due):
+                hedged = True
+                logger.info(
+                    "hedged: %d schedules were overdue, and are not mine",
+                    sum(one.epoch is None for one in due),
+                    extra=facts("hedged", replica=self._replica),
+                )
             self._publish(outgoing)
             if monotonic() > stop_at:
                 return None, hedged
@@ -91,8 +99,11 @@ class Dispatcher:
                 own_too=not self._unsent and not self._unmarked,
             )
         if adopted.now is not None:
+            observe.recovered("unsent", len(adopted.outgoing))
             logger.warning(
-                "sending %d ticks again that were not known to be sent", len(adopted.outgoing)
+                "sending %d ticks again that were not known to be sent",
+                len(adopted.outgoing),
+                extra=facts("recovered", count=len(adopted.outgoing)),
             )
             self._publish_wanted(adopted.outgoing, adopted.now)
             self._mark()
@@ -108,18 +119,22 @@ class Dispatcher:
         self._mark()
 
     def _claim(self, holding: Holding) -> tuple[list[Due], list[Outgoing], Outlook | None]:
+        observe.batch_begins()
         with self._database.transaction() as transaction:
             hit("before_mark")
             if self._unmarked:
                 ticks.mark_sent(transaction, self._unmarked, guarded=self._guarded)
+                observe.lap("mark")
             hit("before_claim")
             now, due = cursors.claim(transaction, holding, self._hedge, self._limit)
+            observe.claimed(now)
             hit("after_claim")
             outlook, outgoing = None, []
             if now is None:
                 outlook = cursors.outlook(transaction, holding, self._replica, self._lease_ttl)
             elif due:
                 outgoing = self._record(transaction, due, now)
+        observe.committed()
         self._unmarked = []
         hit("after_mark")
         hit("after_record")
@@ -129,6 +144,10 @@ class Dispatcher:
         self, transaction: Transaction, due: Sequence[Due], now: datetime
     ) -> list[Outgoing]:
         planned = self._plan(due, now)
+        observe.planned(
+            (len(decided.ticks) for one, decided in planned if one.epoch is None),
+            (one for _, decided in planned for one in decided.not_sent),
+        )
         hit("after_plan")
         outgoing = cursors.record(transaction, planned, self._replica)
         endings = [
@@ -138,6 +157,7 @@ class Dispatcher:
         ]
         if endings:
             self._end(transaction, endings)
+        observe.lap("record")
         return outgoing
 
     def _plan(self, due: Sequence[Due], now: datetime) -> list[tuple[Due, Plan]]:
@@ -155,11 +175,17 @@ class Dispatcher:
         transaction.act_as(self._replica, "beat")
         ended = schedules.end(transaction, endings)
         held = [one.schedule.id for one in endings if one.schedule.id not in ended]
+        observe.ended([one.state for one in endings if one.schedule.id in ended])
         if held:
             cursors.revisit(transaction, held)
         for one in endings:
             if one.schedule.id in ended and one.state == "invalid":
-                logger.error("schedule %s is invalid: %s", one.schedule.name, one.reason)
+                logger.error(
+                    "schedule %s is invalid: %s",
+                    one.schedule.name,
+                    one.reason,
+                    extra=facts("invalid", schedule=one.schedule.name),
+                )
 
     def _publish_unsent(self) -> None:
         if self._unsent:
@@ -177,7 +203,7 @@ class Dispatcher:
                 grace = one.schedule.misfire_grace
                 late[one] = f"not known to be sent within misfire_grace {grace}"
         if late:
-            ticks.give_up(self._database, late)
+            observe.missed(ticks.give_up(self._database, late))
         self._publish(wanted)
 
     def _publish(self, outgoing: Sequence[Outgoing]) -> None:
@@ -187,7 +213,15 @@ class Dispatcher:
         started_at = monotonic()
         outcome = self._publisher.publish(outgoing)
         hit("after_publish")
-        self._pace(len(outcome.sent), monotonic() - started_at)
+        seconds = monotonic() - started_at
+        observe.published(seconds, outcome)
+        logger.debug(
+            "sent a batch of %d ticks in %.3f s",
+            len(outcome.sent),
+            seconds,
+            extra=facts("sent", count=len(outcome.sent), seconds=seconds),
+        )
+        self._pace(len(outcome.sent), seconds)
         self.sent += len(outcome.sent)
         self._unmarked.extend(outcome.sent)
         self._unsent.extend(outcome.unsent)
@@ -210,6 +244,13 @@ class Dispatcher:
                 first.schedule.name,
                 f", as {len(others)} others," if others else "",
                 reason,
+                extra=facts(
+                    "refused",
+                    schedule=first.schedule.name,
+                    task_id=first.tick.task_id,
+                    nominal=first.tick.nominal_at,
+                    count=1 + len(others),
+                ),
             )
         if outcome.impossible:
             with self._database.transaction() as transaction:

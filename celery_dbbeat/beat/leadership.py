@@ -22,6 +22,8 @@ import logging
 from datetime import timedelta
 
 from celery_dbbeat.clock import monotonic
+from celery_dbbeat.observe import beat as observe
+from celery_dbbeat.observe.logs import facts
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import leases
 from celery_dbbeat.store.cursors import Holding
@@ -93,10 +95,21 @@ class Leadership:
         before = {(lease.slot, lease.epoch) for lease in self._leases}
         after = {(lease.slot, lease.epoch) for lease in held}
         for slot, epoch in sorted(after - before):
-            logger.info("lease gained: slot %d, epoch %d", slot, epoch)
+            logger.info(
+                "lease gained: slot %d, epoch %d",
+                slot,
+                epoch,
+                extra=facts("lease_gained", slot=slot, epoch=epoch, replica=self._me.id),
+            )
         for slot, epoch in sorted(before - after):
-            logger.info("lease lost or given back: slot %d, epoch %d", slot, epoch)
+            logger.info(
+                "lease lost or given back: slot %d, epoch %d",
+                slot,
+                epoch,
+                extra=facts("lease_lost", slot=slot, epoch=epoch, replica=self._me.id),
+            )
         if before != after:
+            observe.leases(len(after), len(after - before), len(before - after))
             self.holding = leases.holding(held)
         self._leases = held
         return before != after

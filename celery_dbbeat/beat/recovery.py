@@ -23,6 +23,8 @@ from celery_dbbeat.beat.failing import pause_failing
 from celery_dbbeat.beat.publisher import Publisher
 from celery_dbbeat.beat.queues import UNASKED, Queues
 from celery_dbbeat.clock import monotonic
+from celery_dbbeat.observe import beat as observe
+from celery_dbbeat.observe.logs import facts
 from celery_dbbeat.rules.recovery import Verdict, judge, suspicious
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import awaited
@@ -167,10 +169,9 @@ class Recovery:
             return
         outgoing = awaited.resend(self._database, [one for one, _ in lost], self._replica)
         ours = {one.tick.task_id for one in outgoing}
-        this.resent += len(outgoing)
-        this.counts.update(
-            f"sent again, {verdict.reason}" for one, verdict in lost if one.task_id in ours
-        )
+        for one, verdict in lost:
+            if one.task_id in ours:
+                this.sent_again(one, verdict.reason)
         self._dispatcher.send_again(outgoing)
 
 
@@ -188,11 +189,29 @@ class _Pass:
         """Remember it; of a dead one somebody should know by name."""
         self.counts[_WORDS[closing.state]] += 1
         if closing.state == "dead":
+            observe.died()
             if one.pause_after is not None:
                 self.failing.add(one.schedule_id)
             logger.error(
-                "tick %s of schedule %s is dead: %s", one.task_id, one.name, closing.reason
+                "tick %s of schedule %s is dead: %s",
+                one.task_id,
+                one.name,
+                closing.reason,
+                extra=_about("dead", one),
             )
+
+    def sent_again(self, one: Suspect, reason: str) -> None:
+        """Remember it, and why."""
+        self.resent += 1
+        self.counts[f"sent again, {reason}"] += 1
+        observe.recovered(_WHY.get(reason, "given_back"))
+        logger.info(
+            "tick %s of schedule %s is sent again: %s",
+            one.task_id,
+            one.name,
+            reason,
+            extra=_about("recovered", one),
+        )
 
     def tell(self) -> None:
         """Say what was done, in one line."""
@@ -201,11 +220,22 @@ class _Pass:
             logger.warning("recovery of ticks: %s", done)
 
 
+#: For the metric: what a worker says when it gives a tick back is not among these.
+_WHY = {
+    "its worker was lost": "lost",
+    "no worker took it": "untaken",
+    "its task failed": "failed",
+}
+
 _WORDS = {
     "dead": "dead",
     "missed": "expired in their queues",
     "sent": "not awaited any more, no guarded worker reads their queues",
 }
+
+
+def _about(event: str, one: Suspect) -> dict[str, object]:
+    return facts(event, schedule=one.name, task_id=one.task_id, nominal=one.nominal_at)
 
 
 def _closing(one: Suspect, verdict: Verdict) -> Closing | None:

@@ -21,6 +21,9 @@ from celery_dbbeat.beat.publisher import Publisher
 from celery_dbbeat.beat.recovery import Recovery
 from celery_dbbeat.clock import DatabaseClock, monotonic
 from celery_dbbeat.errors import BrokerUnavailable, DatabaseUnavailable, DbbeatError
+from celery_dbbeat.observe import beat as observe
+from celery_dbbeat.observe.logs import facts
+from celery_dbbeat.observe.pulse import Condition, Pulse, stuck_after
 from celery_dbbeat.release import __version__
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import housekeeping, leases, migrate, schedules
@@ -68,7 +71,9 @@ class Replica:
         self._channel: str | None = None
         self._outlook: Outlook | None = None
         self._led = False
+        self.pulse = Pulse(stuck_after(settings.lease_ttl))
         self._failures = 0
+        self._failed_at = 0.0
         self._look_at = self._locked_until = float("-inf")
         self._keep_house_at = float("-inf")
         self._closed = False
@@ -80,18 +85,21 @@ class Replica:
         except DatabaseUnavailable as error:
             self._leadership.lose()
             self._recovery.distrust_leases()
-            return self._back_off(f"the database cannot be reached: {error}")
+            return self._back_off("database", f"the database cannot be reached: {error}")
+        except BrokerUnavailable as error:
+            return self._back_off("broker", str(error))
         except DbbeatError as error:
-            return self._back_off(str(error))
+            return self._back_off("other", str(error))
         except Exception:
             # Nothing that goes wrong in one pass may end the replica: the next starts afresh.
             logger.exception("a pass failed in a way that nobody foresaw")
             self._database.close()
             self._publisher.close()
-            return self._back_off("a pass failed")
+            return self._back_off("other", "a pass failed")
 
     def wait(self, seconds: float) -> None:
         """Sleep, unless something is heard before."""
+        self.pulse.expect(seconds)
         heard = self._listener.wait(seconds)
         if heard:
             self._look_at = self._locked_until = float("-inf")
@@ -137,14 +145,15 @@ class Replica:
             self._recovery.run()
         if self._led and self._outlook is not None and self._backfills.seconds_until_next <= 0:
             self._backfills.run()
-        self._failures = 0
+        self._went_well()
         return self._seconds_of_rest()
 
     def _prepare(self) -> str:
         """Check the tables at first contact; returns the channel of their notifications."""
         if self._channel is None:
             if self._settings.auto_migrate:
-                migrate.migrate(self._settings.url, self._settings.schema)
+                with self.pulse.take_time():
+                    migrate.migrate(self._settings.url, self._settings.schema)
             migrate.check(self._database)
             home = self._database.run("home_schema").one()["name"]
             self._channel = f"dbbeat_{home}"
@@ -225,9 +234,23 @@ class Replica:
         waits = (self._clock.seconds_until(due) for due in dues if due is not None)
         return min(waits, default=float("inf"))
 
-    def _back_off(self, trouble: str) -> float:
+    def _went_well(self) -> None:
+        if self._failures:
+            away = monotonic() - self._failed_at
+            told = facts("back", was=self.pulse.condition.reason, seconds=away)
+            logger.warning("all is well again after %.1f s", away, extra=told)
+            self._failures = 0
+        observe.pass_over(failed=None)
+        self.pulse.found(Condition(ready=True, leads=self._led))
+
+    def _back_off(self, failed: str, trouble: str) -> float:
         self._outlook = None
+        if not self._failures:
+            self._failed_at = monotonic()
         self._failures += 1
+        observe.pass_over(failed)
+        self.pulse.found(Condition(ready=False, reason=trouble))
         seconds = min(_LONGEST_BACK_OFF, 0.1 * 2.0 ** min(self._failures - 1, 10))
-        logger.error("%s; trying again in %.1f s", trouble, seconds)
+        told = facts("away", dependency=failed, tries=self._failures)
+        logger.error("%s; trying again in %.1f s", trouble, seconds, extra=told)
         return seconds

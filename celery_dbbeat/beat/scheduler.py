@@ -17,6 +17,7 @@ from celery.beat import Scheduler
 from sqlalchemy import make_url
 
 from celery_dbbeat import embedded
+from celery_dbbeat.beat.monitor import Monitor
 from celery_dbbeat.beat.replica import Replica
 from celery_dbbeat.beat.signals import deferred_signals
 from celery_dbbeat.beat.static import code_schedules
@@ -39,12 +40,15 @@ class DatabaseScheduler(Scheduler):
     max_interval = 5
 
     _replica: Replica | None = None
+    _monitor: Monitor | None = None
 
     def setup_schedule(self) -> None:
         """Read the settings and the app's own entries; the first tick connects."""
         with _one_line():
             settings = embedded.resolve(Settings.read(self.app.conf))
         self._replica = Replica(self.app, settings, code_schedules(self.app, self.code_entries()))
+        if settings.http is not None:
+            self._monitor = Monitor(settings, settings.http, self._replica)
 
     def code_entries(self) -> dict[str, Any]:
         """The app's own entries, and those that Celery adds by itself."""
@@ -71,6 +75,8 @@ class DatabaseScheduler(Scheduler):
         """Hand over to the other replicas."""
         if self._replica is not None:
             self._replica.close()
+        if self._monitor is not None:
+            self._monitor.close()
         super().close()
 
     @property

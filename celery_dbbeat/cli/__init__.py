@@ -8,6 +8,7 @@ from celery.bin.base import handle_preload_options
 from celery_dbbeat.cli import orders
 from celery_dbbeat.cli.auditing import changes, check, diff, explain
 from celery_dbbeat.cli.database import migrate, roles, shards
+from celery_dbbeat.cli.health import health
 from celery_dbbeat.cli.importing import importing
 from celery_dbbeat.cli.results import dead, history, replay
 
@@ -20,7 +21,7 @@ def dbbeat(ctx: click.Context) -> None:
 
 
 for _command in (
-    *(migrate, shards, roles, history, dead, replay),
+    *(migrate, shards, roles, health, history, dead, replay),
     *(changes, explain, diff, check, importing),
 ):
     dbbeat.add_command(_command)

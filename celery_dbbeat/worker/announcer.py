@@ -37,6 +37,8 @@ class Announcer:
         self._reading = reading
         self._stopped = threading.Event()
         self._failures = 0
+        #: Whether the last word of this worker reached the database.
+        self.heard = False
         # None only wakes the thread.
         self._discarded: queue.SimpleQueue[_Discarded | None] = queue.SimpleQueue()
         self._thread = threading.Thread(
@@ -71,10 +73,12 @@ class Announcer:
         try:
             workers.announce(database, self._worker, self._reading(), __version__)
         except DbbeatError as error:
+            self.heard = False
             self._failures += 1
             logger.error("cannot announce this worker to beat: %s", error)  # noqa: TRY400 - no fault of ours
             return False
         self._failures = 0
+        self.heard = True
         return True
 
     def _rest(self, database: Database, announced: bool) -> None:  # noqa: FBT001 - the only thing it is about

@@ -35,6 +35,8 @@ from celery.signals import task_postrun
 from celery_dbbeat.clock import monotonic, worker_now
 from celery_dbbeat.errors import DbbeatError
 from celery_dbbeat.failpoints import hit
+from celery_dbbeat.observe import worker as observe
+from celery_dbbeat.observe.logs import facts
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import runs
 from celery_dbbeat.store.database import Database
@@ -92,10 +94,22 @@ class Guard:
         try:
             run = self._take(run_of(tick, request.get("retries") or 0, worker))
         except DbbeatError as error:
-            logger.error("task %s is not run: its id cannot be taken: %s", tick.task_id, error)  # noqa: TRY400 - no fault of ours
+            observe.database_away("take")
+            logger.error(  # noqa: TRY400 - no fault of ours
+                "task %s is not run: its id cannot be taken: %s",
+                tick.task_id,
+                error,
+                extra=_about("not_taken", tick),
+            )
             return _back_to_the_broker(error)
         if run is None:
-            logger.info("task %s of schedule %s is taken or done", tick.task_id, tick.schedule)
+            observe.skipped()
+            logger.info(
+                "task %s of schedule %s is taken or done",
+                tick.task_id,
+                tick.schedule,
+                extra=_about("skipped", tick),
+            )
             return _ACKNOWLEDGED
         # What the task sends on under its own id, a retry, is of this attempt.
         request["dbbeat"] = {**request["dbbeat"], "attempt": run.attempt}
@@ -105,7 +119,8 @@ class Guard:
     def _take(self, wanted: Run) -> Run | None:
         """Take the tick; a database that is away is waited for, but not for long."""
         hit("before_take")
-        stop_at, wait = monotonic() + self._patience, 0.05
+        begun_at, wait = monotonic(), 0.05
+        stop_at = begun_at + self._patience
         while True:
             try:
                 with self._connections.one() as database:
@@ -117,12 +132,14 @@ class Guard:
                 time.sleep(wait)
                 wait = min(2 * wait, 1.0)
             else:
+                observe.taken(monotonic() - begun_at)
                 hit("after_take")
                 return run
 
     def _trace(self, execution: Execution, trace: Callable[[], Any]) -> Any:
         self._renewer.keep(execution.run)
         token = executing.set(execution)
+        begun_at = monotonic()
         try:
             traced = trace()
         except Exception as error:
@@ -135,6 +152,7 @@ class Guard:
             raise
         finally:
             executing.reset(token)
+        observe.ran(monotonic() - begun_at)
         try:
             ending = ending_of(execution, traced[1], traced[0], worker_now(), self._rest)
             self._finish(execution, ending)
@@ -145,6 +163,12 @@ class Guard:
         return traced
 
     def _finish(self, execution: Execution, ending: Ending) -> None:
+        """Write down how it ended."""
+        begun_at = monotonic()
+        word = self._write_down(execution, ending)
+        observe.finished(word, monotonic() - begun_at)
+
+    def _write_down(self, execution: Execution, ending: Ending) -> str:
         run, effect = execution.run, execution.effect
         if (
             effect is not None
@@ -153,30 +177,41 @@ class Guard:
             and ending.result == states.SUCCESS
         ):
             self._renewer.let_go(run)  # `once` has written all there is
-            return
+            return ending.status
+        word = ""
         try:
             with self._connections.one() as database:
                 if effect is not None and not effect.committed and not runs.is_done(database, run):
                     ending = never_committed()
                     logger.error("task %s: %s", run.task_id, ending.error)
-                if not runs.finish(database, run, ending):
-                    self._lost(run, ending, database)
+                if not runs.finish(database, run, ending) and self._lost(run, ending, database):
+                    word = "stale"
         except (DbbeatError, SoftTimeLimitExceeded) as error:
+            observe.database_away("finish")
             logger.warning("how task %s ended is written down later: %s", run.task_id, error)
             self._renewer.finish_later(run, ending)
         else:
             self._renewer.let_go(run)
+        return word or ending.status
 
-    def _lost(self, run: Run, ending: Ending, database: Database) -> None:
+    def _lost(self, run: Run, ending: Ending, database: Database) -> bool:
         if ending.result == states.RETRY:
-            return  # its retry has been taken already
+            return False  # its retry has been taken already
         runs.note_stale(database, run)
         logger.warning(
             "task %s of schedule %s, attempt %d, is stale: another run has it",
             run.task_id,
             run.schedule,
             run.attempt,
+            extra=facts(
+                "stale", schedule=run.schedule, task_id=run.task_id, nominal=run.nominal_at
+            ),
         )
+        return True
+
+
+def _about(event: str, tick: CurrentTick) -> dict[str, object]:
+    return facts(event, schedule=tick.schedule, task_id=tick.task_id, nominal=tick.nominal)
 
 
 def _note_state(*, task_id: str, state: str | None, **_: Any) -> None:

@@ -16,12 +16,23 @@ from celery_dbbeat.store.workers import Reading
 from celery_dbbeat.worker.announcer import Announcer
 from celery_dbbeat.worker.current import read_tick, run_of
 from celery_dbbeat.worker.guard import Guard
+from celery_dbbeat.worker.monitor import Monitor
 
 
 @functools.cache
 def settings_of(app: Celery) -> Settings:
     """The settings of an app, read once; an embedded Postgres is started."""
     return embedded.resolve(Settings.read(app.conf))
+
+
+@functools.cache
+def monitor_of(app: Celery) -> Monitor | None:
+    """What the worker serves, where it is to serve anything.
+
+    To be asked for before the pool is forked: its processes inherit where to count.
+    """
+    address = settings_of(app).worker_http
+    return None if address is None else Monitor(address)
 
 
 def guard_process(app: Celery, guard: Guard | None = None) -> Guard:
@@ -51,6 +62,7 @@ class GuardStep(bootsteps.StartStopStep):
         self._hostname = ""
         self._rest = timedelta(0)
         self._announcer: Announcer | None = None
+        self._monitor: Monitor | None = None
 
     def start(self, parent: Any) -> None:
         """Guard the tasks of this process; those of pool processes guard themselves."""
@@ -61,8 +73,16 @@ class GuardStep(bootsteps.StartStopStep):
         if self._announcer is None:
             self._announcer = Announcer(settings_of(app), parent.hostname, lambda: _reading(app))
             self._announcer.start()
+            self._monitor = monitor_of(app)
             task_revoked.connect(self._on_revoked)
             task_unknown.connect(self._on_unknown)
+        if self._monitor is not None:
+            self._monitor.connected(self._announcer)
+
+    def stop(self, parent: Any) -> None:  # noqa: ARG002 - as Celery calls it
+        """The connection to the broker is gone, or the worker stops."""
+        if self._monitor is not None:
+            self._monitor.disconnected()
 
     def _on_revoked(self, *, request: Any, terminated: bool, expired: bool, **_: Any) -> None:
         headers = getattr(request, "headers", None) or {}
@@ -87,6 +107,8 @@ class GuardStep(bootsteps.StartStopStep):
 
     def shutdown(self, parent: Any) -> None:  # noqa: ARG002 - as Celery calls it
         """Say goodbye to beat."""
+        if self._monitor is not None:
+            self._monitor.close()
         if self._announcer is not None:
             self._announcer.stop()
         if self._guard is not None:

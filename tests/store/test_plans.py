@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from celery_dbbeat.store import cursors, ticks
+from celery_dbbeat.settings import Settings
+from celery_dbbeat.store import cursors, gauges, ticks
 from celery_dbbeat.store.cursors import Holding
 from celery_dbbeat.store.database import Database, DeadlineConnection, Rows, Transaction
 from celery_dbbeat.store.ticks import Adopter
@@ -139,4 +140,15 @@ def test_a_mark_of_few_and_of_many(crowd: Database, number: int) -> None:
         outgoing = cursors.record(watched, take(watched, limit=BATCH), "a")
         watched.plans.clear()
         ticks.mark_sent(watched, outgoing[:number])
+        assert whole_tables(watched) == {}
+
+
+def test_what_is_counted_for_metrics(crowd: Database) -> None:
+    """With dead letters, awaited ticks and invalid schedules among many others."""
+    with undone(crowd) as watched:
+        cursors.record(watched, take(watched, limit=BATCH), "a")
+        watched.plans.clear()
+        counted = gauges.backlog(watched, Settings(url=""))
+        assert gauges.states(watched)["invalid"] == 0
+        assert counted["unsent"] == DUE
         assert whole_tables(watched) == {}

@@ -31,7 +31,7 @@ ENTRY = CodeSchedule("code", "t", "interval", "60", "UTC", "[]", "{}", "{}", "di
 
 # Which statements are whose, by the files they stand in.
 FILES = {
-    "dbbeat_beat": ["schema", "cursor", "tick", "awaited", "lease", "schedule"],
+    "dbbeat_beat": ["schema", "cursor", "tick", "awaited", "lease", "schedule", "gauges"],
     "dbbeat_worker": ["dedup"],
     "dbbeat_manager": ["history", "manage", "audit", "import"],
 }

@@ -16,7 +16,7 @@ from celery_dbbeat.store.schedules import CodeSchedule, Ending
 from celery_dbbeat.store.ticks import Adopter
 from tests.store.kit import EVERYTHING, TTL, Person, dispatch, take
 from tests.store.order_walks import backfill, give_orders
-from tests.store.walks import bring_in, look_back, look_into, manage, recover, work
+from tests.store.walks import bring_in, look_back, look_into, manage, recover, watch, work
 from tests.support.services import Databases, PgBouncer
 
 ME = Replica("a", "host", 1, "0.1.0")
@@ -110,6 +110,7 @@ def test_every_statement_works_in_a_schema_of_its_own(bare_url: str, ran: set[st
         give_orders(store, person)
         backfill(store, person)
         bring_in(store)
+        watch(store)
         tables = person.do("SELECT schemaname FROM pg_tables WHERE tablename LIKE 'dbbeat%%'")
     assert {row["schemaname"] for row in tables} == {SCHEMA}
     assert ran == statements.load(None).keys()
@@ -170,6 +171,7 @@ def test_through_a_pooler_in_transaction_mode(pgbouncer: PgBouncer, person: Pers
         give_orders(store, person)
         backfill(store, person)
         bring_in(store)
+        watch(store)
 
 
 def test_two_replicas_through_a_pooler_claim_disjoint_cursors(

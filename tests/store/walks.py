@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 
 from celery_dbbeat.errors import NotFound
+from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import (
     audit,
     awaited,
     completeness,
+    gauges,
     history,
     imports,
     managing,
@@ -112,3 +114,12 @@ def bring_in(store: Database) -> None:
         write = Write(schedule, digest, NOON, *found)
         with store.transaction() as transaction:
             assert imports.write(transaction, "elsewhere", [write]) == {"imported"}
+
+
+def watch(store: Database) -> None:
+    """What the leader shows of all tables, and what a probe asks of them."""
+    settings = Settings(url="")
+    known = {(one.metric.name, one.value): one.numbers[0] for one in gauges.read(store, settings)}
+    assert known["dbbeat_schedules", "active"] > 0
+    assert known["dbbeat_workers", ""] == 0
+    assert gauges.replicas_of(store, "nowhere", 10) == []
