@@ -1,0 +1,27 @@
+"""`dbbeat import …`: schedules from elsewhere."""
+
+from __future__ import annotations
+
+import click
+
+from celery_dbbeat.cli.files import import_file
+
+
+class Sources(click.Group):
+    """What is no source's name is the path of a file."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The source's command, or that which reads a file."""
+        if args and self.get_command(ctx, args[0]) is None:
+            return "file", import_file, args
+        return super().resolve_command(ctx, args)
+
+
+@click.group("import", cls=Sources, subcommand_metavar="SOURCE|FILE [ARGS]...")
+def importing() -> None:
+    """Take over schedules from elsewhere: a file that `export` wrote, or another beat."""
+
+
+importing.add_command(import_file)
