@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import burst, failover, guard, idle, seen, steady, triggers
+from benchmarks import burst, failover, guard, idle, manage, seen, steady, triggers
 from benchmarks.report import Report, machine
 from benchmarks.servers import Servers
 
@@ -18,6 +18,7 @@ CASES: dict[str, tuple[Callable[[Servers, int], Report], int]] = {
     "steady": (steady.run, 10_000),
     "guard": (guard.run, 10_000),
     "triggers": (triggers.run, 10_000),
+    "manage": (manage.run, 1_000_000),
 }
 
 
@@ -30,7 +31,7 @@ def main() -> int:
     parser.add_argument(
         "--size",
         type=int,
-        help="schedules (burst, idle, steady), ticks (guard), steps (triggers) or repetitions",
+        help="schedules (burst, idle, manage, steady), ticks (guard), steps (triggers) or repeats",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     given = parser.parse_args()

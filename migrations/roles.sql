@@ -37,7 +37,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON dbbeat_worker TO dbbeat_worker;
 -- Who manages schedules, looks at what became of them, and has dead ticks sent again.
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON dbbeat_schedule TO dbbeat_manager;
 GRANT SELECT ON dbbeat_tick, dbbeat_cursor, dbbeat_dedup, dbbeat_lease, dbbeat_replica, dbbeat_worker,
-    dbbeat_audit TO dbbeat_manager;
+    dbbeat_audit, dbbeat_upcoming, dbbeat_history TO dbbeat_manager;
 GRANT EXECUTE ON FUNCTION dbbeat_replay(uuid[]), dbbeat_trigger(text, jsonb, jsonb),
     dbbeat_go_on_from(uuid[], timestamptz[]) TO dbbeat_manager;
 GRANT SELECT, UPDATE (state, reason, ended_at),

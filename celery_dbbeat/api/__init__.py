@@ -11,6 +11,7 @@ from celery_dbbeat.store.backfills import Backfill
 from celery_dbbeat.store.completeness import Completeness
 from celery_dbbeat.store.history import DeadLetter, EarlierRun, HistoryEntry
 from celery_dbbeat.store.managing import ScheduleInfo, Written
+from celery_dbbeat.store.status import Number, ReplicaStatus, Status
 
 __all__ = [
     "Backfill",
@@ -24,7 +25,10 @@ __all__ = [
     "FireTime",
     "Gap",
     "HistoryEntry",
+    "Number",
+    "ReplicaStatus",
     "ScheduleInfo",
     "Schedules",
+    "Status",
     "Written",
 ]

@@ -1,7 +1,7 @@
 """What every part of `Schedules` stands on: the app, its settings, a transaction."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 
 from celery import Celery
@@ -30,7 +30,10 @@ class Connected:
         return Database(settings.url, settings.schema, settings.database_timeout)
 
     @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
-        with self._database() as database, database.transaction() as transaction:
+    def _transaction(self, database: Database | None = None) -> Iterator[Transaction]:
+        """A transaction of this user's, on a connection of its own unless one is given."""
+        with ExitStack() as stack:
+            connected = database or stack.enter_context(self._database())
+            transaction = stack.enter_context(connected.transaction())
             transaction.act_as(self._user, self._source)
             yield transaction

@@ -12,7 +12,7 @@ import difflib
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypedDict
@@ -29,7 +29,7 @@ from celery_dbbeat.rules.writing import (
     crontab_text,
     seconds_text,
 )
-from celery_dbbeat.store.managing import Draft
+from celery_dbbeat.store.managing import COLUMNS, Draft
 
 Seconds = float | timedelta
 
@@ -119,9 +119,9 @@ class Definitions:
         draft = reading.draft()
         if draft is not None:
             changed = {
-                one.name
-                for one in fields(Draft)
-                if base is None or getattr(draft, one.name) != getattr(base, one.name)
+                name
+                for name in COLUMNS
+                if base is None or getattr(draft, name) != getattr(base, name)
             }
             for check in (_check_bounds, _check_trigger, self._check_arguments, self._check_queue):
                 reading.tried(check, draft, changed)
@@ -245,7 +245,7 @@ class _Reading:
 def _set_option(
     options: dict[str, Any], field: str, value: object, own: Mapping[str, Any] | None
 ) -> None:
-    if own and own.get(field) not in {None, value}:
+    if own and own.get(field) is not None and own[field] != value:
         raise refusal(field, value, f"the {own[field]!r} of options, or only one of the two")
     if value is None:
         options.pop(field, None)

@@ -1,29 +1,17 @@
-"""Schedules made, read, changed and deleted from Python."""
+"""Schedules made, changed and deleted from Python."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import UUID
 
-from celery_dbbeat.api.connected import Connected
-from celery_dbbeat.api.definition import Definitions
-from celery_dbbeat.api.fields import check_limit, refusal
-from celery_dbbeat.errors import (
-    FieldError,
-    NameTaken,
-    NotFound,
-    OwnedByCode,
-    VersionConflict,
-)
-from celery_dbbeat.rules.upcoming import upcoming
-from celery_dbbeat.rules.writing import json_text
-from celery_dbbeat.store import managing
-from celery_dbbeat.store.database import Transaction
-from celery_dbbeat.store.managing import AT_ONCE, Conditions, Draft, ScheduleInfo, Written
+from celery_dbbeat.api.fields import refusal
+from celery_dbbeat.api.reading import Reading, get_one
+from celery_dbbeat.api.words import by
+from celery_dbbeat.errors import FieldError, NameTaken, NotFound, OwnedByCode, VersionConflict
+from celery_dbbeat.store import audit, managing
+from celery_dbbeat.store.database import Database, Transaction
+from celery_dbbeat.store.managing import AT_ONCE, Draft, ScheduleInfo, Written
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,25 +20,13 @@ if TYPE_CHECKING:
 
 OnConflict = Literal["error", "update", "ignore"]
 Progress = Callable[[int], None]
-Found = list[ScheduleInfo]
-FireTimes = list[datetime]
 
-_WORD = re.compile(r"[^\W_]+")
-_NOBODY = UUID(int=0)
-_STATES = ("active", "paused", "finished", "invalid")
+#: Of the changes that came in between, so many are told.
+_TOLD = 3
 
 
-class Managing(Connected):
-    """What people do with schedules; `Schedules` is this and more."""
-
-    @cached_property
-    def definitions(self) -> Definitions:
-        """Reads and checks what is said of schedules, without writing it.
-
-        >>> schedules.definitions.problems({"name": "a", "task": "t", "cron": "61 * * * *"})
-        [FieldError("cron '61 * * * *': minute '61' is not understood: …")]
-        """
-        return Definitions(self._app)
+class Managing(Reading):
+    """What people do with schedules."""
 
     def create(
         self,
@@ -79,7 +55,7 @@ class Managing(Connected):
         draft = self.definitions.draft({"name": name, "task": task, **what})
         with self._transaction() as transaction:
             _write(transaction, [draft], on_conflict)
-            return _get(transaction, name)
+            return get_one(transaction, name)
 
     def create_many(
         self,
@@ -102,7 +78,7 @@ class Managing(Connected):
         schedules that each statement has seen to.
         """
         _check_conflict(on_conflict)
-        drafts = self._drafts(definitions)
+        drafts = self.drafts(definitions)
         slices = [drafts[start : start + AT_ONCE] for start in range(0, len(drafts), AT_ONCE)]
         written = Written()
         if on_conflict == "error":
@@ -111,22 +87,14 @@ class Managing(Connected):
                     written += _write(transaction, some, on_conflict)
                     _tell(progress, len(some))
             return written
-        if on_conflict == "update":
-            self._refuse_the_codes([draft.name for draft in drafts], "changed")
-        for some in slices:
-            with self._transaction() as transaction:
-                written += _write(transaction, some, on_conflict)
-            _tell(progress, len(some))
+        with self._database() as database:
+            if on_conflict == "update":
+                self._refuse_the_codes(database, [draft.name for draft in drafts], "changed")
+            for some in slices:
+                with self._transaction(database) as transaction:
+                    written += _write(transaction, some, on_conflict)
+                _tell(progress, len(some))
         return written
-
-    def get(self, name: str) -> ScheduleInfo:
-        """One schedule, and when it fires next.
-
-        >>> schedules.get("invoices").next_nominal
-        datetime.datetime(2030, 2, 1, 5, 0, tzinfo=datetime.timezone.utc)
-        """
-        with self._transaction() as transaction:
-            return _get(transaction, name)
 
     def update(
         self, name: str, /, version: int | None = None, **changes: Unpack[Changes]
@@ -146,8 +114,7 @@ class Managing(Connected):
         """
         with self._transaction() as transaction:
             before = _lock(transaction, name, "changed")
-            if version is not None and version != before.version:
-                raise _conflict(before, version)
+            _check_version(transaction, before, version)
             base = before.draft()
             draft = self.definitions.draft(changes, base)
             if draft == base:
@@ -155,7 +122,7 @@ class Managing(Connected):
             if draft.name != name and managing.owners(transaction, [draft.name]):
                 raise _taken([draft.name])
             managing.change(transaction, before.id, before.version, draft)
-            return _get(transaction, draft.name)
+            return get_one(transaction, draft.name)
 
     def delete(self, name: str, /, version: int | None = None) -> None:
         """Delete a schedule; its history stays.
@@ -164,8 +131,7 @@ class Managing(Connected):
         """
         with self._transaction() as transaction:
             before = _lock(transaction, name, "deleted")
-            if version is not None and version != before.version:
-                raise _conflict(before, version)
+            _check_version(transaction, before, version)
             managing.delete(transaction, [name])
 
     def delete_many(self, names: Iterable[str], *, progress: Progress | None = None) -> int:
@@ -176,82 +142,18 @@ class Managing(Connected):
         Each thousand is a transaction of its own. Where the code owns one of them, none is deleted.
         """
         every = sorted(set(names))
-        self._refuse_the_codes(every, "deleted")
         deleted = 0
-        for start in range(0, len(every), AT_ONCE):
-            some = every[start : start + AT_ONCE]
-            with self._transaction() as transaction:
-                deleted += managing.delete(transaction, some)
-            _tell(progress, len(some))
+        with self._database() as database:
+            self._refuse_the_codes(database, every, "deleted")
+            for start in range(0, len(every), AT_ONCE):
+                some = every[start : start + AT_ONCE]
+                with self._transaction(database) as transaction:
+                    deleted += managing.delete(transaction, some)
+                _tell(progress, len(some))
         return deleted
 
-    def preview(
-        self,
-        schedule: str | Mapping[str, Any] | ScheduleInfo,
-        n: int = 10,
-        after: datetime | None = None,
-    ) -> FireTimes:
-        """The next fire times of a schedule, or of what is not stored yet; nothing is written.
-
-        >>> schedules.preview("invoices", 3)
-        >>> schedules.preview({"cron": "0 2 * * *", "timezone": "Europe/Berlin"}, 3)
-
-        They come after `after`, or else after now, as if the schedule were active.
-        """
-        check_limit(n, "n")
-        if after is not None and after.utcoffset() is None:
-            raise refusal("after", after, "a datetime with a time zone")
-        with self._transaction() as transaction:
-            after = after or transaction.run("database_now").one()["now"]
-            if isinstance(schedule, str):
-                schedule = _get(transaction, schedule)
-        if isinstance(schedule, ScheduleInfo):
-            draft, identity = schedule.draft(), schedule.id
-            n = n if draft.max_runs is None else min(n, max(0, draft.max_runs - schedule.runs))
-        else:
-            draft = self.definitions.draft({"name": "preview", "task": "preview", **schedule})
-            identity, n = _NOBODY, min(n, draft.max_runs or n)
-        return upcoming(draft.as_schedule(identity), after, n)
-
-    # Last, for in this class `list` is this from here on.
-    def list(  # noqa: PLR0913 - each condition has its name
-        self,
-        *,
-        state: str | None = None,
-        task: str | None = None,
-        queue: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        owner: str | None = None,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> Found:
-        """Schedules in the order of their names, page by page.
-
-        >>> page = schedules.list(state="paused", labels={"team": "billing"})
-        >>> page = schedules.list(text="invoice berlin", after=page[-1].name)
-
-        All conditions have to hold. `text`: each word of it begins a word of the name, the task or
-        the description. `owner`: people or code. A page costs the same wherever it is.
-        """
-        check_limit(limit, "limit")
-        if state is not None and state not in _STATES:
-            raise refusal("state", state, f"one of {', '.join(_STATES)}")
-        if owner not in {None, "people", "code"}:
-            raise refusal("owner", owner, "one of people, code")
-        conditions = Conditions(
-            after=after,
-            state=state,
-            task=task,
-            queue=queue,
-            owner=owner,
-            labels=None if not labels else json_text("labels", dict(labels)),
-            words=_words(text),
-        )
-        with self._transaction() as transaction:
-            return managing.read(transaction, conditions, limit)
-
-    def _drafts(self, definitions: Iterable[Mapping[str, Any]]) -> Sequence[Draft]:
+    def drafts(self, definitions: Iterable[Mapping[str, Any]]) -> Sequence[Draft]:
+        """All of these checked, nothing written; the first that is wrong is named."""
         drafts: dict[str, Draft] = {}
         for number, given in enumerate(definitions, 1):
             try:
@@ -264,8 +166,8 @@ class Managing(Connected):
             drafts[draft.name] = draft
         return tuple(drafts.values())
 
-    def _refuse_the_codes(self, names: Sequence[str], verb: str) -> None:
-        with self._transaction() as transaction:
+    def _refuse_the_codes(self, database: Database, names: Sequence[str], verb: str) -> None:
+        with self._transaction(database) as transaction:
             for start in range(0, len(names), AT_ONCE):
                 _refuse_codes(transaction, names[start : start + AT_ONCE], verb)
 
@@ -295,14 +197,7 @@ def _taken(names: Sequence[str]) -> NameTaken:
 
 def _refuse_codes(transaction: Transaction, names: Sequence[str], verb: str) -> None:
     for name, owner in managing.owners(transaction, names).items():
-        _refuse_the_code(name, owner, verb)
-
-
-def _get(transaction: Transaction, name: str) -> ScheduleInfo:
-    found = managing.read(transaction, Conditions(names=[name]))
-    if not found:
-        raise NotFound(f"there is no schedule {name!r}")
-    return found[0]
+        refuse_the_code(name, owner, verb)
 
 
 def _lock(transaction: Transaction, name: str, verb: str) -> ScheduleInfo:
@@ -310,11 +205,12 @@ def _lock(transaction: Transaction, name: str, verb: str) -> ScheduleInfo:
     found = transaction.run("lock_schedule", name=name).all
     if not found:
         raise NotFound(f"there is no schedule {name!r}")
-    _refuse_the_code(name, found[0]["owner"], verb)
-    return _get(transaction, name)
+    refuse_the_code(name, found[0]["owner"], verb)
+    return get_one(transaction, name)
 
 
-def _refuse_the_code(name: str, owner: str, verb: str) -> None:
+def refuse_the_code(name: str, owner: str, verb: str) -> None:
+    """Raise OwnedByCode for what the app's code owns."""
     if owner == "code":
         raise OwnedByCode(
             f"the schedule {name!r} comes from the app's beat_schedule, so it is {verb} there: the "
@@ -322,19 +218,19 @@ def _refuse_the_code(name: str, owner: str, verb: str) -> None:
         )
 
 
-def _conflict(now: ScheduleInfo, version: int) -> VersionConflict:
-    return VersionConflict(
-        f"the schedule {now.name!r} is at version {now.version}, not {version}: it was changed at "
-        f"{now.updated_at.isoformat(timespec='seconds')}; read it again, and see what to keep"
+def _check_version(transaction: Transaction, now: ScheduleInfo, version: int | None) -> None:
+    if version is None or version == now.version:
+        return
+    since = max(0, now.version - version)
+    told = [
+        by(change)
+        for change in audit.changes(transaction, now.name, since)[:_TOLD]
+        if change.action == "update"
+    ]
+    raise VersionConflict(
+        f"the schedule {now.name!r} is at version {now.version}, not {version}: "
+        f"{'; before that '.join(told) or 'it never was'}; read it again, and see what to keep"
     )
-
-
-def _words(text: str | None) -> str | None:
-    """A query for all words of a text, each the beginning of one."""
-    found = _WORD.findall(text or "")
-    if text and not found:
-        raise refusal("text", text, "one word or more")
-    return " & ".join(f"'{word}':*" for word in found) or None
 
 
 def _tell(progress: Progress | None, count: int) -> None:

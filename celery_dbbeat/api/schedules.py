@@ -3,6 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
+from celery_dbbeat.api.applying import Applying
 from celery_dbbeat.api.auditing import Auditing
 from celery_dbbeat.api.fields import check_limit
 from celery_dbbeat.api.ordering import Ordering
@@ -11,7 +12,7 @@ from celery_dbbeat.store import history
 from celery_dbbeat.store.history import DeadLetter, HistoryEntry
 
 
-class Schedules(Auditing, Ordering):
+class Schedules(Applying, Auditing, Ordering):
     """The schedules of an app.
 
     >>> schedules = Schedules(app)

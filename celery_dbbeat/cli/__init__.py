@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 from celery.bin.base import handle_preload_options
 
-from celery_dbbeat.cli import orders
+from celery_dbbeat.cli import editing, files, importing, listing, orders, status
 from celery_dbbeat.cli.auditing import changes, check, diff, explain
 from celery_dbbeat.cli.database import migrate, roles, shards
 from celery_dbbeat.cli.health import health
-from celery_dbbeat.cli.importing import importing
 from celery_dbbeat.cli.results import dead, history, replay
 
 
@@ -20,18 +19,15 @@ def dbbeat(ctx: click.Context) -> None:
     """Schedules in Postgres: tables, leases, and what became of fire times."""
 
 
-for _command in (
-    *(migrate, shards, roles, health, history, dead, replay),
-    *(changes, explain, diff, check, importing),
-):
-    dbbeat.add_command(_command)
-for _command in (
-    orders.pause,
-    orders.resume,
-    orders.trigger,
-    orders.backfill,
-    orders.backfills,
-    orders.stop,
-    orders.go_on,
-):
+_COMMANDS: tuple[click.Command, ...] = (
+    *(migrate, shards, roles),
+    *(listing.listing, listing.show, listing.preview, status.status),
+    *(editing.add, editing.edit, editing.delete),
+    *(files.export, files.apply, importing.importing),
+    *(orders.pause, orders.resume, orders.trigger),
+    *(orders.backfill, orders.backfills, orders.stop, orders.go_on),
+    *(changes, explain, diff, check),
+    *(history, dead, replay, health),
+)
+for _command in _COMMANDS:
     dbbeat.add_command(_command)

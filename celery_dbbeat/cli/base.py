@@ -6,6 +6,7 @@ used.
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ class Command(CeleryCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of this package is one line."""
+        if os.environ.get("NO_COLOR") or ctx.obj.no_color:
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except DbbeatError as error:
@@ -62,10 +65,17 @@ def settings_of(ctx: click.Context, **given: str) -> Settings:
 
 
 def schedules_of(ctx: click.Context) -> Schedules:
-    """The schedules of that app."""
+    """The schedules of that app; what is done with them is done by who is logged in here."""
     from celery_dbbeat.api import Schedules
 
-    return Schedules(app_of(ctx))
+    return Schedules(app_of(ctx), user=_login(), source="cli")
+
+
+def _login() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # nobody that this machine knows, as in some containers
+        return None
 
 
 def say(as_json: bool, sentence: str, **facts: object) -> None:  # noqa: FBT001 - a flag of the command

@@ -8,6 +8,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -29,6 +30,14 @@ def _plain(value: object) -> str | float:
     raise TypeError(f"{value!r} has no form in JSON")
 
 
+@dataclass(frozen=True, slots=True)
+class Coloured:
+    """A text in a colour, where there is room for it and somebody looks."""
+
+    text: str
+    colour: str | None
+
+
 def show(rows: Sequence[Mapping[str, object]]) -> None:
     """Print rows as a table whose head is the keys of the first."""
     if not rows:
@@ -38,8 +47,8 @@ def show(rows: Sequence[Mapping[str, object]]) -> None:
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     click.secho(_line(head, widths, room), bold=True)
-    for one in cells:
-        click.echo(_line(one, widths, room))
+    for row, one in zip(rows, cells, strict=True):
+        click.echo(_paint(_line(one, widths, room), widths, list(row.values())))
 
 
 def _line(cells: Iterable[str], widths: Iterable[int], room: int | None) -> str:
@@ -47,13 +56,30 @@ def _line(cells: Iterable[str], widths: Iterable[int], room: int | None) -> str:
     return text if room is None or len(text) <= room else f"{text[: room - 1]}…"
 
 
+def _paint(line: str, widths: Sequence[int], values: Sequence[object]) -> str:
+    """The line with its coloured cells in their colours: last of all, for colours take no room."""
+    starts = [sum(widths[:place]) + 2 * place for place in range(len(widths))]
+    for start, width, value in reversed(list(zip(starts, widths, values, strict=True))):
+        if isinstance(value, Coloured) and value.colour and start < len(line):
+            end = start + width
+            cell = click.style(line[start:end], fg=value.colour)
+            line = f"{line[:start]}{cell}{line[end:]}"
+    return line
+
+
 def _cell(value: object) -> str:
+    if isinstance(value, Coloured):
+        value = value.text
     if value is None:
         return "-"
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.3f} s"
-    # What came from a task may hold anything: one line, and no codes that a terminal obeys.
-    line = " ".join(str(value).split())
+    return one_line(str(value))
+
+
+def one_line(text: str) -> str:
+    """What may hold anything as one line, without codes that a terminal obeys."""
+    line = " ".join(text.split())
     return "".join(character if character.isprintable() else "?" for character in line)

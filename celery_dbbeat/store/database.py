@@ -147,8 +147,7 @@ class Database:
 
     def now(self) -> datetime:
         """What the database's clock shows."""
-        instant: datetime = self.run("database_now").one()["now"]
-        return instant
+        return database_now(self)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -191,6 +190,12 @@ class Database:
 def in_transaction(database: Database | Transaction) -> AbstractContextManager[Transaction]:
     """The transaction that is open, or one for this alone: there, the planner walks indexes."""
     return nullcontext(database) if isinstance(database, Transaction) else database.transaction()
+
+
+def database_now(database: Database | Transaction) -> datetime:
+    """What the database's clock shows."""
+    instant: datetime = database.run("database_now").one()["now"]
+    return instant
 
 
 def connect(arguments: Mapping[str, Any], timeout: float) -> DeadlineConnection:

@@ -42,13 +42,14 @@ SET task = excluded.task, kind = excluded.kind, expression = excluded.expression
     resend_after = excluded.resend_after, pause_after = excluded.pause_after
 WHERE %(overwrite)s AND s.owner = 'people'
   AND ((NOT %(keep_state)s AND (s.state, s.note) IS DISTINCT FROM (excluded.state, excluded.note)) OR
-      (s.task, s.kind, s.expression, s.timezone, s.args, s.kwargs, s.options, s.misfire_grace, s.catch_up, s.catch_up_limit, s.overlap, s.max_concurrent, s.jitter, s.start_at,
-       s.end_at, s.max_runs, s.exclude, s.labels, s.description, s.max_attempts, s.on_failure,
-       s.resend_after, s.pause_after)
+      (s.task, s.kind, s.expression, s.timezone, s.args, s.kwargs, s.options, s.misfire_grace,
+       s.catch_up, s.catch_up_limit, s.overlap, s.max_concurrent, s.jitter, s.start_at, s.end_at,
+       s.max_runs, s.exclude, s.labels, s.description, s.max_attempts, s.on_failure, s.resend_after,
+       s.pause_after)
       IS DISTINCT FROM
       (excluded.task, excluded.kind, excluded.expression, excluded.timezone, excluded.args,
-       excluded.kwargs, excluded.options, excluded.misfire_grace,
-       excluded.catch_up, excluded.catch_up_limit, excluded.overlap, excluded.max_concurrent,
+       excluded.kwargs, excluded.options, excluded.misfire_grace, excluded.catch_up,
+       excluded.catch_up_limit, excluded.overlap, excluded.max_concurrent,
        excluded.jitter, excluded.start_at, excluded.end_at, excluded.max_runs, excluded.exclude,
        excluded.labels, excluded.description, excluded.max_attempts, excluded.on_failure,
        excluded.resend_after, excluded.pause_after))
@@ -60,8 +61,8 @@ UPDATE dbbeat_schedule
 SET name = %(name)s, task = %(task)s, kind = %(kind)s, expression = %(expression)s,
     timezone = %(timezone)s, args = %(args)s::jsonb, kwargs = %(kwargs)s::jsonb,
     options = %(options)s::jsonb, state = coalesce(%(state)s, state),
-    note = %(note)s, misfire_grace = %(misfire_grace)s, catch_up = %(catch_up)s, catch_up_limit = %(catch_up_limit)s,
-    overlap = %(overlap)s, max_concurrent = %(max_concurrent)s, jitter = %(jitter)s,
+    note = %(note)s, misfire_grace = %(misfire_grace)s, catch_up = %(catch_up)s,
+    catch_up_limit = %(catch_up_limit)s, overlap = %(overlap)s, max_concurrent = %(max_concurrent)s, jitter = %(jitter)s,
     start_at = %(start_at)s, end_at = %(end_at)s, max_runs = %(max_runs)s,
     exclude = %(exclude)s::jsonb, labels = %(labels)s::jsonb, description = %(description)s,
     max_attempts = %(max_attempts)s, on_failure = %(on_failure)s, resend_after = %(resend_after)s,
@@ -86,19 +87,32 @@ RETURNING s.name;
 -- Which of these names are there, and whose they are.
 SELECT name, owner FROM dbbeat_schedule WHERE name = ANY(%(names)s) ORDER BY name;
 
--- name: read_schedules
--- Schedules by name, each with where it stands. A condition that is null does not count. Bounded by
--- name, so that each page costs the same; see 0003_views.sql for the index of each condition.
-SELECT s.id AS schedule_id, s.name, s.task, s.kind, s.expression, s.timezone, s.args::text AS args,
-       s.kwargs::text AS kwargs, s.options::text AS options, s.state, s.reason, s.note, s.misfire_grace,
-       s.catch_up, s.catch_up_limit, s.overlap, s.max_concurrent, s.jitter, s.start_at, s.end_at,
-       s.max_runs, s.exclude::text AS exclude, s.labels::text AS labels, s.description, s.max_attempts,
-       s.on_failure, s.resend_after, s.pause_after, s.owner, s.version, s.created_at, s.updated_at,
-       c.nominal_at, c.due_at, c.replan_from, coalesce(c.runs, 0) AS runs
-FROM dbbeat_schedule s LEFT JOIN dbbeat_cursor c ON c.schedule_id = s.id
-WHERE (%(names)s::text[] IS NULL OR s.name = ANY(%(names)s::text[]))
-  AND (%(after)s::text IS NULL OR s.name > %(after)s)
+-- name: prefer_order
+-- For this transaction: a page is read off the index that has it in order, though its rows lie apart,
+-- rather than off the names of all in the hope that many of them are meant.
+SELECT set_config('random_page_cost', '1.1', true);
+
+-- name: list_names
+-- A page of names, in their order; a condition that is null does not count. Each is read off an index
+-- that is in that order, so a page costs the same wherever it is: see 0003_views.sql.
+SELECT s.name FROM dbbeat_schedule s
+WHERE (%(after)s::text IS NULL OR s.name > %(after)s)
   AND (%(state)s::text IS NULL OR s.state = %(state)s)
+  AND (%(task)s::text IS NULL OR s.task = %(task)s)
+  AND (%(queue)s::text IS NULL OR s.options ->> 'queue' = %(queue)s)
+  AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
+ORDER BY s.name
+LIMIT %(limit)s;
+
+-- name: list_names_near
+-- The same by labels and words, which no index has in order: of the next so many schedules alone.
+SELECT s.name FROM (
+    SELECT * FROM dbbeat_schedule
+    WHERE (%(after)s::text IS NULL OR name > %(after)s)
+    ORDER BY name
+    LIMIT %(within)s
+) AS s
+WHERE (%(state)s::text IS NULL OR s.state = %(state)s)
   AND (%(task)s::text IS NULL OR s.task = %(task)s)
   AND (%(queue)s::text IS NULL OR s.options ->> 'queue' = %(queue)s)
   AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
@@ -107,3 +121,33 @@ WHERE (%(names)s::text[] IS NULL OR s.name = ANY(%(names)s::text[]))
            s.name || ' ' || s.task || ' ' || s.description, '[^[:alnum:]]+', ' ', 'g')) @@ %(words)s::tsquery)
 ORDER BY s.name
 LIMIT %(limit)s;
+
+-- name: list_names_found
+-- The same of all schedules: looked up, then sorted. OFFSET 0 keeps the planner from reading all
+-- schedules in the order of their names instead, in the hope of a full page soon.
+SELECT found.name FROM (
+    SELECT s.name FROM dbbeat_schedule s
+    WHERE (%(after)s::text IS NULL OR s.name > %(after)s)
+      AND (%(state)s::text IS NULL OR s.state = %(state)s)
+      AND (%(task)s::text IS NULL OR s.task = %(task)s)
+      AND (%(queue)s::text IS NULL OR s.options ->> 'queue' = %(queue)s)
+      AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
+      AND (%(labels)s::jsonb IS NULL OR s.labels @> %(labels)s::jsonb)
+      AND (%(words)s::tsquery IS NULL OR to_tsvector('simple'::regconfig, regexp_replace(
+               s.name || ' ' || s.task || ' ' || s.description, '[^[:alnum:]]+', ' ', 'g')) @@ %(words)s::tsquery)
+    OFFSET 0
+) AS found
+ORDER BY found.name
+LIMIT %(limit)s;
+
+-- name: read_schedules
+-- Schedules in the order of their names, each with where it stands.
+SELECT s.id AS schedule_id, s.name, s.task, s.kind, s.expression, s.timezone, s.args::text AS args,
+       s.kwargs::text AS kwargs, s.options::text AS options, s.state, s.reason, s.note, s.misfire_grace,
+       s.catch_up, s.catch_up_limit, s.overlap, s.max_concurrent, s.jitter, s.start_at, s.end_at,
+       s.max_runs, s.exclude::text AS exclude, s.labels::text AS labels, s.description, s.max_attempts,
+       s.on_failure, s.resend_after, s.pause_after, s.owner, s.version, s.created_at, s.updated_at,
+       c.nominal_at, c.due_at, c.replan_from, coalesce(c.runs, 0) AS runs
+FROM dbbeat_schedule s LEFT JOIN dbbeat_cursor c ON c.schedule_id = s.id
+WHERE s.name = ANY(%(names)s)
+ORDER BY s.name;

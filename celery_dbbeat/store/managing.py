@@ -54,9 +54,14 @@ class Draft:
 
     def as_schedule(self, identity: UUID) -> Schedule:
         """What the rules know a schedule by."""
-        known = {one.name for one in fields(Schedule)}
-        mine = {name: value for name, value in asdict(self).items() if name in known}
-        return Schedule(id=identity, version=1, **mine)
+        return Schedule(
+            id=identity, version=1, **{name: getattr(self, name) for name in _KNOWN_TO_RULES}
+        )
+
+
+#: What of a schedule people may write, and what of that the rules look at.
+COLUMNS = tuple(one.name for one in fields(Draft))
+_KNOWN_TO_RULES = tuple({one.name for one in fields(Schedule)}.intersection(COLUMNS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +110,7 @@ class ScheduleInfo:
 
     def draft(self) -> Draft:
         """What of it people may write."""
-        values = {one.name: getattr(self, one.name) for one in fields(Draft)}
+        values = {name: getattr(self, name) for name in COLUMNS}
         return Draft(**values | {name: _json(values[name]) for name in _JSON})
 
 
@@ -132,7 +137,6 @@ class Written:
 class Conditions:
     """Which schedules a list holds; None does not count. `words` is a tsquery, `labels` JSON."""
 
-    names: Sequence[str] | None = None
     after: str | None = None
     state: str | None = None
     task: str | None = None
@@ -142,15 +146,37 @@ class Conditions:
     words: str | None = None
 
 
-def read(
-    transaction: Transaction, conditions: Conditions, limit: int | None = None
-) -> list[ScheduleInfo]:
-    """Schedules in the order of their names."""
+#: Of what is common, a page is likely to be among so many in the order of their names; what is rare
+#: is quickly sorted. Words are taken out of each text anew, so fewer are looked at for them.
+_NEAR = 10_000
+_NEAR_BY_WORDS = 1000
+
+
+def read(transaction: Transaction, names: Sequence[str]) -> list[ScheduleInfo]:
+    """These schedules, in the order of their names; what is not there is left out."""
+    return [_info(row) for row in transaction.run("read_schedules", names=list(names)).all]
+
+
+def page(transaction: Transaction, conditions: Conditions, limit: int) -> list[ScheduleInfo]:
+    """Schedules in the order of their names, up to so many."""
+    transaction.run("prefer_order")
+    return read(transaction, _names(transaction, conditions, limit))
+
+
+def _names(transaction: Transaction, conditions: Conditions, limit: int) -> list[str]:
     given = {one.name: getattr(conditions, one.name) for one in fields(conditions)}
-    if given["names"] is not None:
-        given["names"] = list(given["names"])
-    rows = transaction.run("read_schedules", **given, limit=limit).all
-    return [_info(row) for row in rows]
+    if conditions.labels is None and conditions.words is None:
+        del given["labels"], given["words"]
+        return _column(transaction, "list_names", limit=limit, **given)
+    within = _NEAR if conditions.words is None else _NEAR_BY_WORDS
+    near = _column(transaction, "list_names_near", limit=limit, within=within, **given)
+    if len(near) == limit:
+        return near
+    return _column(transaction, "list_names_found", limit=limit, **given)
+
+
+def _column(transaction: Transaction, statement: str, **given: object) -> list[str]:
+    return [row["name"] for row in transaction.run(statement, **given).all]
 
 
 def put(transaction: Transaction, drafts: Sequence[Draft], *, overwrite: bool) -> Written:
@@ -168,7 +194,7 @@ def _put(
         return Written()
     # In one order, so that no two of these wait for each other.
     ordered = sorted(drafts, key=lambda draft: draft.name)
-    columns = {one.name: [getattr(draft, one.name) for draft in ordered] for one in fields(Draft)}
+    columns = {name: [getattr(draft, name) for draft in ordered] for name in COLUMNS}
     flags = {"overwrite": overwrite, "keep_state": keep_state}
     rows = transaction.run("put_schedules", **columns, **flags).all
     created = {row["name"] for row in rows if row["created"]}

@@ -1,4 +1,6 @@
 -- views
+DROP VIEW dbbeat_upcoming, dbbeat_history;
+DROP INDEX dbbeat_tick_recorded;
 DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by_queue,
     dbbeat_schedule_by_owner, dbbeat_schedule_by_label, dbbeat_schedule_by_word;
 

@@ -306,9 +306,15 @@ class TestUpdate:
 
     def test_the_version_that_was_read(self, schedules: Schedules) -> None:
         schedules.create("a", "t", interval=60)
-        assert schedules.update("a", version=1, interval=30).version == 2
-        with pytest.raises(VersionConflict, match="'a' is at version 2, not 1: it was changed"):
+        ada = Schedules(schedules._app, user="ada", source="admin")
+        assert ada.update("a", version=1, interval=30).version == 2
+        told = (
+            r"'a' is at version 2, not 1: it was changed \(expression from '60' to '30'\) by ada \("
+        )
+        with pytest.raises(VersionConflict, match=told):
             schedules.update("a", version=1, interval=20)
+        with pytest.raises(VersionConflict, match="at version 2, not 7: it never was; read it"):
+            schedules.update("a", version=7, interval=20)
         with pytest.raises(VersionConflict):
             schedules.delete("a", version=1)
         assert schedules.get("a").expression == "30"
@@ -331,7 +337,7 @@ class TestUpdate:
     def test_what_is_wrong_with_it_elsewhere_does_not_matter(
         self, app: Celery, schedules: Schedules, clerk: Clerk
     ) -> None:
-        @app.task(name="add")  # type: ignore[untyped-decorator]
+        @app.task(name="add", shared=False)  # type: ignore[untyped-decorator]
         def add(x: int) -> None: ...
 
         clerk.add("a", kind="cron", expression="99 * * * *", task="add")

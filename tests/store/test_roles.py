@@ -33,7 +33,7 @@ ENTRY = CodeSchedule("code", "t", "interval", "60", "UTC", "[]", "{}", "{}", "di
 FILES = {
     "dbbeat_beat": ["schema", "cursor", "tick", "awaited", "lease", "schedule", "gauges"],
     "dbbeat_worker": ["dedup"],
-    "dbbeat_manager": ["history", "manage", "audit", "import"],
+    "dbbeat_manager": ["history", "manage", "status", "audit", "import"],
 }
 # In files that are shared: workers announce themselves, beat looks at them.
 WORKERS_OWN = ["announce_worker", "forget_worker"]

@@ -194,3 +194,14 @@ def test_a_pooled_connection_keeps_none_of_a_transactions_limits(pgbouncer: PgBo
             transaction.run("home_schema")
         (row,) = store._connect().execute("SHOW statement_timeout")
     assert row == {"statement_timeout": "0"}
+
+
+def test_every_column_that_people_read_says_what_it_is(person: Person) -> None:
+    silent = person.do(
+        "SELECT c.relname, a.attname FROM pg_class c"
+        " LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
+        " WHERE c.relname LIKE 'dbbeat%%' AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition"
+        " AND c.relname <> 'dbbeat_alembic_version' AND (obj_description(c.oid) IS NULL"
+        " OR col_description(c.oid, a.attnum) IS NULL)"
+    )
+    assert silent == []

@@ -17,6 +17,7 @@ from celery_dbbeat.store import (
     imports,
     managing,
     runs,
+    status,
     ticks,
     workers,
 )
@@ -86,11 +87,14 @@ def manage(store: Database) -> None:
     with store.transaction() as transaction:
         transaction.run("act_as", user="ada", source="api")
         assert managing.put(transaction, [draft], overwrite=False).created == ("managed",)
-        (found,) = managing.read(transaction, Conditions(names=["managed"]))
+        (found,) = managing.page(transaction, Conditions(task="t", after="m"), 1)
+        rare = Conditions(labels='{"rare": true}', words="'rare':*")
+        assert managing.page(transaction, rare, 1) == []
         assert found.draft() == replace(draft, state="active")
         (held,) = transaction.run("lock_schedule", name="managed").all
         assert managing.change(transaction, held["id"], held["version"], draft)
         assert managing.owners(transaction, ["managed"]) == {"managed": "people"}
+        assert status.look(transaction, TTL, TTL).schedules["active"].value > 0
         assert managing.delete(transaction, ["managed"]) == 1
 
 
