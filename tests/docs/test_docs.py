@@ -58,11 +58,15 @@ def test_the_code_of_the_readme_has_its_effect_once(database_url: str) -> None:
     engine = create_engine(database_url, poolclass=NullPool)
     Base.metadata.create_all(engine)
     names: dict[str, Any] = {"Session": Session, "engine": engine, "Invoice": Invoice}
-    for code in _blocks(ROOT / "README.md", "python"):
-        exec(code, names)  # noqa: S102 - the README's own code
+    use_it, *others = _blocks(ROOT / "README.md", "python")
+    exec(use_it, names)  # noqa: S102 - the README's own code
     settings = Settings.read(names["app"].conf, {})
     assert names["app"].conf.beat_scheduler == "celery_dbbeat:DatabaseScheduler"
     assert (settings.url, settings.guard) == ("postgresql+psycopg://shop@localhost/shop", True)
+    names["app"].conf.dbbeat_url = database_url
+    for code in others:
+        exec(code, names)  # noqa: S102 - the README's own code
+    assert names["schedules"].get("invoices").state == "active"
     header = {"schedule": "bill", "nominal": "2026-05-01T00:00:00+00:00", "kind": "scheduled"}
     for _ in range(2):
         names["bill"].apply(
