@@ -13,7 +13,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, TypedDict
 from uuid import UUID
@@ -24,6 +24,7 @@ from celery_dbbeat.api.fields import OPTIONS, READERS, read_instant, refusal
 from celery_dbbeat.errors import FieldError, ScheduleError, TriggerError
 from celery_dbbeat.rules.options import check_options
 from celery_dbbeat.rules.trigger import KINDS
+from celery_dbbeat.rules.upcoming import upcoming
 from celery_dbbeat.rules.writing import (
     celery_trigger,
     crontab_text,
@@ -89,6 +90,7 @@ ARGUMENTS = (*READERS, *_WHEN, *_PAIR, *_OTHERS)
 _LONGEST_EXPRESSION = 10_000
 # Of a schedule that is not stored yet; only the anchor of its *when* counts here.
 _NOBODY = UUID(int=0)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Definitions:
@@ -302,13 +304,19 @@ def _check_bounds(draft: Draft, changed: set[str]) -> None:
 def _check_trigger(draft: Draft, changed: set[str]) -> None:
     if not changed & {"kind", "expression", "timezone", "start_at", "exclude"}:
         return
+    schedule = draft.as_schedule(_NOBODY)
     try:
-        _ = draft.as_schedule(_NOBODY).trigger
+        _ = schedule.trigger
     except TriggerError as error:
         text = str(error)
         others = ("timezone", "start_at", "exclude")
         field = next((name for name in others if text.startswith(name)), draft.kind)
         raise FieldError(field, text) from None
+    if draft.exclude != "[]":
+        try:
+            upcoming(schedule, _EPOCH, 1)
+        except TriggerError as error:
+            raise FieldError("exclude", f"exclude is {draft.exclude:.200}: {error}") from None
 
 
 def _unknown(field: str) -> FieldError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,9 @@ from celery_dbbeat.api.connected import Connected
 from celery_dbbeat.api.definition import Definitions
 from celery_dbbeat.api.fields import check_limit, refusal
 from celery_dbbeat.errors import NotFound
-from celery_dbbeat.rules.upcoming import upcoming
+from celery_dbbeat.rules.describe import describe
+from celery_dbbeat.rules.preview import FireTime, preview
+from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.writing import json_text
 from celery_dbbeat.store import managing
 from celery_dbbeat.store.database import Transaction, database_now
@@ -74,7 +76,21 @@ class Reading(Connected):
         >>> schedules.preview("invoices", 3)
         >>> schedules.preview({"cron": "0 2 * * *", "timezone": "Europe/Berlin"}, 3)
 
-        They come after `after`, or else after now, as if the schedule were active.
+        They come after `after`, or else after now, as if the schedule were active. `forecast` tells
+        more of each.
+        """
+        return [one.nominal_at for one in self.forecast(schedule, n, after)]
+
+    def forecast(
+        self,
+        schedule: str | Mapping[str, Any] | ScheduleInfo,
+        n: int = 10,
+        after: datetime | None = None,
+    ) -> Sequence[FireTime]:
+        """The same as `preview`, with what clocks show in the schedule's zone, and do there.
+
+        >>> schedules.forecast({"cron": "30 2 * * *", "timezone": "Europe/Berlin"}, 1)[0].dst
+        'none'
         """
         check_limit(n, "n")
         if after is not None and after.utcoffset() is None:
@@ -83,13 +99,24 @@ class Reading(Connected):
             after = after or database_now(transaction)
             if isinstance(schedule, str):
                 schedule = get_one(transaction, schedule)
+        runs = schedule.runs if isinstance(schedule, ScheduleInfo) else 0
+        return preview(self._as_schedule(schedule), n, after, runs)
+
+    def describe(self, schedule: str | Mapping[str, Any] | ScheduleInfo) -> str:
+        """When it fires, in words.
+
+        >>> schedules.describe({"cron": "0 6 1 * *", "timezone": "Europe/Berlin"})
+        'At 06:00, on the 1st of the month, Berlin'
+        """
+        return describe(self._as_schedule(schedule))
+
+    def _as_schedule(self, schedule: str | Mapping[str, Any] | ScheduleInfo) -> Schedule:
+        if isinstance(schedule, str):
+            schedule = self.get(schedule)
         if isinstance(schedule, ScheduleInfo):
-            draft, identity = schedule.draft(), schedule.id
-            n = n if draft.max_runs is None else min(n, max(0, draft.max_runs - schedule.runs))
-        else:
-            draft = self.definitions.draft({"name": "preview", "task": "preview", **schedule})
-            identity, n = _NOBODY, min(n, draft.max_runs or n)
-        return upcoming(draft.as_schedule(identity), after, n)
+            return schedule.draft().as_schedule(schedule.id)
+        draft = self.definitions.draft({"name": "preview", "task": "preview", **schedule})
+        return draft.as_schedule(_NOBODY)
 
     def now(self) -> datetime:
         """What the database's clock shows, which alone decides what is due."""

@@ -24,7 +24,7 @@ _OVERLAP = click.Choice(
 _FIELDS = (
     click.option("--cron", metavar="TEXT", help="When: 5, 6 or 7 fields, or @daily."),
     click.option("--crontab", metavar="JSON", help="When: Celery's five fields."),
-    click.option("--interval", type=Duration(), help="When: every so long."),
+    click.option("--interval", type=Duration(or_text=True), help="When: every so long."),
     click.option("--rrule", metavar="TEXT", help="When: a recurrence rule."),
     click.option("--solar", metavar="TEXT", help="When: event latitude longitude."),
     click.option("--once", metavar="INSTANT", help="When: at this one instant."),

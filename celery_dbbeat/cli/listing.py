@@ -15,6 +15,7 @@ from celery_dbbeat.cli.words import Label
 
 if TYPE_CHECKING:
     from celery_dbbeat.api import ScheduleInfo, Schedules
+    from celery_dbbeat.rules.preview import FireTime
 
 _A_PAGE = 1000
 _STATES = click.Choice(["active", "paused", "finished", "invalid"])
@@ -111,7 +112,7 @@ def show(ctx: click.Context, name: str, *, as_json: bool) -> None:
         **asdict(info),
         "state": words.state(info),
         "next run": words.run_in(info, now),
-        "when": words.when(info),
+        "when": _in_words(schedules, info),
     }
     width = max(map(len, facts))
     for field in ("name", "state", "next run", "when", *facts):
@@ -121,11 +122,20 @@ def show(ctx: click.Context, name: str, *, as_json: bool) -> None:
                 click.echo(f"{click.style(field.ljust(width), bold=True)}  {words.shown(value)}")
 
 
+def _in_words(schedules: Schedules, info: ScheduleInfo) -> str:
+    from celery_dbbeat.errors import TriggerError
+
+    try:
+        return schedules.describe(info)
+    except TriggerError:  # an invalid one: its reason says why
+        return words.when(info)
+
+
 @click.command(cls=Command)
 @click.argument("name", required=False)
 @click.option("--cron", metavar="TEXT", help="Instead of NAME: a cron expression.")
 @click.option("--crontab", metavar="JSON", help="Instead of NAME: Celery's fields.")
-@click.option("--interval", type=words.Duration(), help="Instead of NAME: an interval.")
+@click.option("--interval", type=words.Duration(or_text=True), help="Instead of NAME: an interval.")
 @click.option("--rrule", metavar="TEXT", help="Instead of NAME: a recurrence rule.")
 @click.option("--solar", metavar="TEXT", help="Instead of NAME: event latitude longitude.")
 @click.option("--timezone", metavar="ZONE", help="Its time zone; with NAME, the one to show.")
@@ -146,7 +156,6 @@ def preview(  # noqa: PLR0913 - click passes each of them
 ) -> None:
     """Show the next fire times of the schedule NAME, or of a *when* that is not stored."""
     from celery_dbbeat.api.fields import read_instant
-    from celery_dbbeat.rules.zone import find_zone
 
     given = {kind: value for kind, value in when.items() if value is not None}
     if (name is not None) + len(given) != 1:
@@ -154,17 +163,25 @@ def preview(  # noqa: PLR0913 - click passes each of them
     schedules = schedules_of(ctx)
     zone = timezone or (schedules.get(name).timezone if name else "UTC")
     what = name or {**given, "timezone": zone}
-    fire_times = schedules.preview(what, count, read_instant("after", after, zone))
+    found = schedules.forecast(what, count, read_instant("after", after, zone))
     if as_json:
-        answer(fire_times)
+        answer([asdict(one) for one in found])
         return
     now = schedules.now()
-    rows = [
-        {
-            f"IN {zone}": one.astimezone(find_zone(zone)).isoformat(sep=" ", timespec="seconds"),
-            "IN UTC": one,
-            "FROM NOW": words.run_in_at(one, now),
-        }
-        for one in fire_times
-    ]
-    table(rows, "No fire time is left.")
+    click.echo(f"{schedules.describe(what)}\n", err=True)
+    table([_fire_time(one, zone, now) for one in found], "No fire time is left.")
+
+
+_DST = {"none": None, "gap": "clocks skip its time", "fold": "clocks show its time twice"}
+
+
+def _fire_time(one: FireTime, zone: str, now: datetime) -> dict[str, object]:
+    from celery_dbbeat.rules.zone import find_zone
+
+    local = one.nominal_at.astimezone(find_zone(zone))
+    return {
+        f"IN {zone}": local.isoformat(sep=" ", timespec="seconds"),
+        "IN UTC": one.nominal_at,
+        "FROM NOW": words.run_in_at(one.nominal_at, now),
+        "REMARK": _DST[one.dst],
+    }

@@ -29,12 +29,16 @@ _LONG = 2000
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # by version
-    """Seconds, or such as `90s`, `5m`, `1h30m`, `2d`; where `none` is allowed, that as well."""
+    """Seconds, or such as `90s`, `5m`, `1h30m`, `2d`; where `none` is allowed, that as well.
+
+    `or_text`: what is none of these is left to whoever reads it, such as `1 month`.
+    """
 
     name = "duration"
 
-    def __init__(self, *, or_none: bool = False) -> None:
+    def __init__(self, *, or_none: bool = False, or_text: bool = False) -> None:
         self._or_none = or_none
+        self._or_text = or_text
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -45,6 +49,8 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # by v
         if self._or_none and value == "none":
             return "none"
         found = _DURATION.fullmatch(str(value))
+        if self._or_text and not found:
+            return str(value)
         if not value or not found:
             none = ", or none" if self._or_none else ""
             self.fail(f"{value!r}; allowed are seconds, or such as 90s, 5m, 1h30m, 2d{none}", param)
@@ -138,7 +144,7 @@ def every(seconds: str) -> str:
     for unit, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if whole and whole % unit == 0:
             return f"{whole // unit} {word}"
-    return f"{number} s"
+    return f"{number} s" if re.fullmatch(r"[0-9.]+", number) else number
 
 
 def shown(value: object) -> str:

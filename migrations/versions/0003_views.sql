@@ -129,3 +129,11 @@ COMMENT ON COLUMN dbbeat_worker.queues IS 'The queues it reads.';
 COMMENT ON COLUMN dbbeat_worker.release IS 'The version of this package that it runs.';
 COMMENT ON COLUMN dbbeat_worker.started_at IS 'When it was first seen.';
 COMMENT ON COLUMN dbbeat_worker.seen_at IS 'When it last said that it is alive.';
+
+COMMENT ON COLUMN dbbeat_audit.schedule_id IS 'The schedule; it may be deleted by now.';
+COMMENT ON COLUMN dbbeat_backfill.id IS 'Its number.';
+COMMENT ON COLUMN dbbeat_backfill.schedule_id IS 'The schedule whose fire times it sends.';
+COMMENT ON COLUMN dbbeat_backfill.ordered_by IS 'Who ordered it.';
+COMMENT ON COLUMN dbbeat_backfill.ordered_at IS 'When it was ordered.';
+COMMENT ON COLUMN dbbeat_backfill.open_nominals IS 'The fire times of open_ids.';
+COMMENT ON COLUMN dbbeat_backfill.ended_at IS 'When it was done or stopped.';

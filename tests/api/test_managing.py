@@ -390,6 +390,12 @@ class TestPreview:
             "2030-03-31T01:00:00+00:00",
         ]
 
+    def test_what_clocks_show_and_do(self, schedules: Schedules) -> None:
+        what = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+        (found,) = schedules.forecast(what, 1, datetime(2030, 3, 30, 12, tzinfo=UTC))
+        assert (found.local.isoformat(), found.dst) == ("2030-03-31T03:00:00+02:00", "gap")
+        assert schedules.describe(what) == "At 02:30 every day, Berlin"
+
     def test_no_more_than_are_left(self, schedules: Schedules, clerk: Clerk) -> None:
         schedules.create("a", "t", interval=60, max_runs=3)
         clerk.do("UPDATE dbbeat_cursor SET runs = 2")
