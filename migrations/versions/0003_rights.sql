@@ -5,7 +5,7 @@ DECLARE
     home text := current_schema();
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['dbbeat_schedule_revise()', 'dbbeat_schedule_updated()'] LOOP
+    FOREACH name IN ARRAY ARRAY['dbbeat_schedule_revise()', 'dbbeat_schedule_updated()', 'dbbeat_schedule_deleted()'] LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = %I, pg_temp', name, home);
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name);
     END LOOP;
