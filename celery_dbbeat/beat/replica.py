@@ -13,14 +13,17 @@ from datetime import timedelta
 
 from celery import Celery
 
+from celery_dbbeat.beat.catch_up import Usual
 from celery_dbbeat.beat.dispatcher import Dispatcher
 from celery_dbbeat.beat.leadership import Leadership
 from celery_dbbeat.beat.listener import Listener
+from celery_dbbeat.beat.overlaps import Waiting
 from celery_dbbeat.beat.publisher import Publisher
 from celery_dbbeat.beat.recovery import Recovery
 from celery_dbbeat.clock import DatabaseClock, monotonic
 from celery_dbbeat.errors import BrokerUnavailable, DatabaseUnavailable, DbbeatError
 from celery_dbbeat.release import __version__
+from celery_dbbeat.rules.pace import BETWEEN_BATCHES
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import housekeeping, leases, migrate, schedules
 from celery_dbbeat.store.cursors import Outlook
@@ -60,6 +63,8 @@ class Replica:
         )
         self._recovery.distrust_leases()  # who knows what was before
         self._leadership = Leadership(self._database, settings, me)
+        self._usual = Usual(self._database)
+        self._waiting = Waiting(self._database)
         self._clock = DatabaseClock()
         self._channel: str | None = None
         self._outlook: Outlook | None = None
@@ -124,8 +129,11 @@ class Replica:
             raise ready
         if self._leadership.leads:
             self._lead()
+        if self._leadership.holding.epochs:
+            self._usual.keep(self._dispatcher.on_time)
         self._led = self._leadership.leads
-        if changed or self._is_time():
+        freed = self._waiting.look() if self._waiting.seconds_until_next <= 0 else 0
+        if changed or freed or self._is_time():
             self._dispatch()
         if self._led and self._recovery.seconds_until_next <= 0:
             self._recovery.run()
@@ -180,6 +188,7 @@ class Replica:
             outlook = None  # there may be more: look again at once
         if hedged:
             self._leadership.hurry()
+        self._waiting.observe(waiting=self._dispatcher.waiting, leads=self._led)
         if outlook is not None:
             self._clock.observe(outlook.now)
         self._outlook = outlook
@@ -189,7 +198,7 @@ class Replica:
 
     def _seconds_of_rest(self) -> float:
         recovery = self._recovery.seconds_until_next if self._led else float("inf")
-        return min(self._seconds_until_due(), recovery)
+        return min(self._seconds_until_due(), recovery, self._waiting.seconds_until_next)
 
     def _seconds_until_due(self) -> float:
         outlook, hedge = self._outlook, self._settings.hedge_after
@@ -200,6 +209,9 @@ class Replica:
             rest.append(self._clock.seconds_until(outlook.held_due))
         if outlook.any_due is not None:
             rest.append(self._clock.seconds_until(outlook.any_due + timedelta(seconds=hedge)))
+        if outlook.late_at is not None:
+            wait = BETWEEN_BATCHES if self._leadership.holding.epochs else timedelta(seconds=hedge)
+            rest.append(self._clock.seconds_until(outlook.late_at + wait))
         if outlook.unsent_since is not None:
             rest.append(hedge)
         return max(0.0, min(rest))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from celery_dbbeat.rules.plan import Plan
@@ -56,6 +57,10 @@ class Outlook:
     held_due: datetime | None
     any_due: datetime | None
     unsent_since: datetime | None
+    #: When the next late tick may go; None: there is none.
+    late_at: datetime | None = None
+    #: Whether a schedule waits for a run to end.
+    waiting: bool = False
 
 
 def claim(
@@ -69,25 +74,52 @@ def claim(
         limit=limit,
         **holding.parameters(),
     ).all
+    return (utc(rows[0]["now"]) if rows else None), _claimed(transaction, rows, holding)
+
+
+def claim_late(transaction: Transaction, holding: Holding, limit: int) -> list[Due]:
+    """Take late ones whose turn has come, whatever their shards."""
+    rows = transaction.run("claim_late", limit=limit).all
+    return _claimed(transaction, rows, holding)
+
+
+def unsent_of(transaction: Transaction, schedule_ids: Sequence[UUID]) -> set[UUID]:
+    """Of these schedules, those that have ticks which are not known to be sent."""
+    rows = transaction.run("unsent_of", schedule_ids=list(schedule_ids)).all
+    return {row["schedule_id"] for row in rows}
+
+
+def postpone(transaction: Transaction, schedule_ids: Sequence[UUID]) -> None:
+    """Look at these schedules again a little later."""
+    transaction.run("postpone", schedule_ids=list(schedule_ids))
+
+
+def _claimed(
+    transaction: Transaction, rows: Sequence[dict[str, Any]], holding: Holding
+) -> list[Due]:
     stale = [row["schedule_id"] for row in rows if row["stale"]]
     if stale:
         transaction.run("mend_cursors", schedule_ids=stale)
-    due = [
-        Due(
-            schedule_of(row),
-            Cursor(
-                utc(row["nominal_at"]),
-                utc(row["due_at"]),
-                utc(row["replan_from"]),
-                utc(row["held_at"]),
-                row["runs"],
-            ),
-            holding.epochs.get(row["shard"]),
-        )
+    return [
+        Due(schedule_of(row), _cursor_of(row), holding.epochs.get(row["shard"]))
         for row in rows
         if not row["stale"]
     ]
-    return (utc(rows[0]["now"]) if rows else None), due
+
+
+def _cursor_of(row: dict[str, Any]) -> Cursor:
+    return Cursor(
+        utc(row["nominal_at"]),
+        utc(row["due_at"]),
+        utc(row["replan_from"]),
+        utc(row["held_at"]),
+        row["runs"],
+        row["waits_for"],
+        utc(row["waits_since"]),
+        utc(row["range_at"]),
+        row["range_state"],
+        row["before"],
+    )
 
 
 def record(
@@ -111,9 +143,29 @@ def record(
         tick_epochs=[due.epoch for due, _ in ticks],
         replica=replica,
     ).all
+    _remember(transaction, planned)
     _record_not_sent(transaction, planned, replica)
     ours = {row["task_id"] for row in new}
     return [Outgoing(due.schedule, tick) for due, tick in ticks if tick.task_id in ours]
+
+
+def _remember(transaction: Transaction, planned: Sequence[tuple[Due, Plan]]) -> None:
+    """What few cursors remember: all the others pay nothing for it."""
+    stands = [
+        (due.schedule.id, plan.cursor)
+        for due, plan in planned
+        if not (due.cursor.plain and plan.cursor.plain)
+    ]
+    if stands:
+        transaction.run(
+            "remember",
+            schedule_ids=[schedule_id for schedule_id, _ in stands],
+            waits=[cursor.waits_for for _, cursor in stands],
+            waits_since=[cursor.waits_since for _, cursor in stands],
+            range_ats=[cursor.range_at for _, cursor in stands],
+            range_states=[cursor.range_state for _, cursor in stands],
+            befores=[cursor.before for _, cursor in stands],
+        )
 
 
 def _record_not_sent(

@@ -1,12 +1,15 @@
 -- name: record_not_sent
-INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica, epoch,
+-- A range that goes on with one that is there already makes that one longer.
+INSERT INTO dbbeat_tick AS t (schedule_id, nominal_at, task_id, state, due_at, replica, epoch,
                          last_at, count, reason)
 SELECT schedule_id, first_at, task_id, state, first_at, %(replica)s, epoch, last_at, count, reason
 FROM unnest(%(schedule_ids)b::uuid[], %(first_ats)b::timestamptz[], %(task_ids)b::uuid[],
             %(states)b::text[], %(epochs)b::bigint[], %(last_ats)b::timestamptz[],
             %(counts)b::bigint[], %(reasons)b::text[])
      AS n (schedule_id, first_at, task_id, state, epoch, last_at, count, reason)
-ON CONFLICT DO NOTHING;
+ON CONFLICT (schedule_id, nominal_at, task_id) DO UPDATE
+SET last_at = excluded.last_at, count = t.count + excluded.count, reason = excluded.reason
+WHERE t.state = excluded.state AND t.last_at < excluded.last_at;
 
 -- name: mark_sent
 -- Only what is recorded becomes sent, and only by the sending of this attempt: who comes late must not
