@@ -163,6 +163,9 @@ def _after_hold(case: Situation, cursor: Cursor, since: datetime) -> Plan:
     following = _first(case, since)
     start = cursor.nominal_at or cursor.held_at or since
     first = _first(case, start - INSTANT)
+    passed = cursor.nominal_at if _passed_before(cursor, first) else None
+    if passed is not None:
+        first = passed
     if first is None or first > since:
         return stand(case.schedule, following, cursor.runs)
     walk = case.trigger.walk(first, since, WALK_LIMIT)
@@ -170,6 +173,14 @@ def _after_hold(case: Situation, cursor: Cursor, since: datetime) -> Plan:
     if walk.following is not None and walk.following <= since:
         return Plan(replace(cursor, nominal_at=walk.following), not_sent=(resting,))
     return replace(stand(case.schedule, following, cursor.runs), not_sent=(resting,))
+
+
+def _passed_before(cursor: Cursor, first: datetime | None) -> bool:
+    """Whether one had passed before the pause, by another *when* than that of now."""
+    passed, held_at = cursor.nominal_at, cursor.held_at
+    if passed is None or held_at is None or passed > held_at:
+        return False
+    return first is None or passed < first
 
 
 def _first(case: Situation, since: datetime) -> datetime | None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from celery_dbbeat.rules import plan as plan_module
@@ -97,6 +97,7 @@ class TestMisfire:
         assert sum(map(covered, plans)) == 3 * 24 * 60 + 1
         assert [tick.nominal_at for tick in plans[-1].ticks] == [now]
 
+    @settings(deadline=None)
     @given(
         every=st.integers(min_value=1, max_value=900),
         grace=st.none() | st.integers(min_value=0, max_value=7200),
