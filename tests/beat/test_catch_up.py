@@ -146,15 +146,15 @@ def test_two_replicas_together_keep_to_one_rate_and_to_the_order(
         Leader(database_url, publisher, replace(settings, catch_up_rate=40.0), name)
         for name in ("a", "b")
     ]
-    began_at = monotonic()
-    turns = itertools.cycle(both)
-    wait_until(
-        lambda: next(turns).dispatch() or not person.value(  # type: ignore[func-returns-value]
+    began_at, turns = monotonic(), itertools.cycle(both)
+
+    def caught_up() -> bool:
+        next(turns).dispatch()
+        return not person.value(
             "SELECT count(*) FROM dbbeat_cursor WHERE waits_since IS NOT NULL OR due_at <= now()"
-        ),
-        20,
-        "all caught up",
-    )  # fmt: skip
+        )
+
+    wait_until(caught_up, 20, "all caught up")
     took = monotonic() - began_at
     for leader in both:
         leader.close()
@@ -332,6 +332,7 @@ class TestUsual:
     def test_who_cannot_note_it_does_so_later(
         self, usual: Usual, person: Person, make_person: Callable[[], Person]
     ) -> None:
+        person.do("UPDATE dbbeat_pace SET since = now()")
         holder = make_person()
         with holder.connection.transaction():
             holder.do("SELECT FROM dbbeat_pace FOR UPDATE")

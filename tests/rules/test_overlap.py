@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,9 +25,9 @@ def decide(
     cursor: Cursor | None = None,
     now: datetime = NINE,
     room: int = 0,
-    **other: object,
+    **other: Any,  # noqa: ANN401 - fields of a schedule
 ) -> Plan:
-    schedule = replace(SCHEDULE, overlap=overlap, **other)  # type: ignore[arg-type]
+    schedule = replace(SCHEDULE, overlap=overlap, **other)
     return plan(
         schedule, cursor or Cursor(NINE, NINE), now, guarded=True, running=running, room=room
     )
@@ -127,7 +128,7 @@ class TestBufferAll:
 
     def test_what_was_late_before_it_waited_needs_its_turn(self) -> None:
         since = NINE + 10 * MINUTE
-        asked = {"catch_up": "all", "misfire_grace": None}
+        asked: dict[str, Any] = {"catch_up": "all", "misfire_grace": None}
         decided = decide("buffer_all", cursor=waiting(since), now=since + MINUTE, **asked)
         assert (sent(decided), decided.cursor.waits_for) == ([], "turn")
         decided = decide("buffer_all", cursor=decided.cursor, now=since + MINUTE, room=9, **asked)
