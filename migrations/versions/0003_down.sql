@@ -7,10 +7,6 @@
 -- catch_up
 UPDATE dbbeat_cursor c SET due_at = coalesce(c.due_at, now())
 FROM dbbeat_schedule s WHERE s.id = c.schedule_id AND s.state = 'active' AND c.waits_for IS NOT NULL;
-ALTER TABLE dbbeat_cursor
-    DROP COLUMN waits_for, DROP COLUMN waits_since, DROP COLUMN range_at, DROP COLUMN range_state,
-    DROP COLUMN before;
-DROP TABLE dbbeat_pace, dbbeat_open, dbbeat_cancelled;
 UPDATE dbbeat_tick SET state = 'coalesced' WHERE state = 'overlapped';
 UPDATE dbbeat_tick SET state = 'sent' WHERE state = 'cancelled';
 ALTER TABLE dbbeat_tick
@@ -96,3 +92,9 @@ ALTER TABLE dbbeat_schedule
         CHECK (kind IN ('cron', 'crontab', 'interval', 'solar', 'once')),
     DROP CONSTRAINT dbbeat_schedule_catch_up_known,
     ADD CONSTRAINT dbbeat_schedule_catch_up_known CHECK (catch_up IN ('latest'));
+
+-- catch_up, once the trigger that wrote to them is as it was
+ALTER TABLE dbbeat_cursor
+    DROP COLUMN waits_for, DROP COLUMN waits_since, DROP COLUMN range_at, DROP COLUMN range_state,
+    DROP COLUMN before;
+DROP TABLE dbbeat_pace, dbbeat_open, dbbeat_cancelled;

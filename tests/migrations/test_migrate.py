@@ -20,9 +20,12 @@ from tests.support.waiting import wait_until
 
 TABLES = {
     "dbbeat_alembic_version",
+    "dbbeat_cancelled",
     "dbbeat_cursor",
     "dbbeat_dedup",
     "dbbeat_lease",
+    "dbbeat_open",
+    "dbbeat_pace",
     "dbbeat_replica",
     "dbbeat_schedule",
     "dbbeat_tick",

@@ -15,7 +15,7 @@ from celery_dbbeat.store.migrate import check, migrate
 from celery_dbbeat.store.schedules import CodeSchedule, Ending
 from celery_dbbeat.store.ticks import Adopter
 from tests.store.kit import EVERYTHING, TTL, Person, dispatch, take
-from tests.store.walks import look_back, recover, work
+from tests.store.walks import hold_back, look_back, recover, work
 from tests.support.services import Databases, PgBouncer
 
 ME = Replica("a", "host", 1, "0.1.0")
@@ -103,6 +103,7 @@ def test_every_statement_works_in_a_schema_of_its_own(bare_url: str, ran: set[st
         work(store)
         recover(store, person)
         look_back(store)
+        hold_back(store, person)
         tables = person.do("SELECT schemaname FROM pg_tables WHERE tablename LIKE 'dbbeat%%'")
     assert {row["schemaname"] for row in tables} == {SCHEMA}
     assert ran == statements.load(None).keys()
@@ -158,6 +159,7 @@ def test_through_a_pooler_in_transaction_mode(pgbouncer: PgBouncer, person: Pers
         work(store)
         recover(store, person)
         look_back(store)
+        hold_back(store, person)
 
 
 def test_two_replicas_through_a_pooler_claim_disjoint_cursors(
