@@ -25,6 +25,8 @@ from celery_dbbeat.store.cursors import Due, Holding, Outlook
 from celery_dbbeat.store.database import Database, Transaction
 
 _NONE_FOUND = 0.25
+#: What is on time waits for the end of a batch, so one of late ticks is short beside the usual one.
+_PART_OF_A_BATCH = 4
 #: While there is no end of what is due, nobody asks whether anything is late.
 _LONGEST_WITHOUT_LOOK = 1.0
 _NOTE_EVERY = 60.0
@@ -71,7 +73,8 @@ class CatchUp:
         taken = pace.take(transaction, self._patience(holding))
         if taken is None:
             return None
-        there_is = room(taken.free_at, taken.now, rate(self._asked, taken.usual), most)
+        asked = rate(self._asked, taken.usual)
+        there_is = room(taken.free_at, taken.now, asked, max(1, most // _PART_OF_A_BATCH))
         due = cursors.claim_late(transaction, holding, there_is.ticks)
         if not due:
             self._observed_at = monotonic()

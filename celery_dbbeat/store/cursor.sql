@@ -39,8 +39,12 @@ FROM due LEFT JOIN dbbeat_schedule s ON s.id = due.schedule_id AND s.version = d
 ORDER BY due.waits_since;
 
 -- name: unsent_of
--- Of these schedules, those that have ticks which are recorded and not known to be sent.
-SELECT DISTINCT schedule_id FROM dbbeat_tick WHERE state = 'recorded' AND schedule_id = ANY(%(schedule_ids)s);
+-- Of these schedules, those that have ticks which are recorded and not known to be sent. In the order of
+-- the index, so that its dead entries are cleared away by reading it; hardly ever is there anything.
+SELECT DISTINCT schedule_id FROM (
+    SELECT schedule_id FROM dbbeat_tick WHERE state = 'recorded' ORDER BY claimed_at LIMIT 1000000
+) AS unsent
+WHERE schedule_id = ANY(%(schedule_ids)s);
 
 -- name: postpone
 -- Looks at these again a little later: a late tick must not overtake the one before it.
@@ -83,14 +87,18 @@ ON CONFLICT DO NOTHING
 RETURNING task_id;
 
 -- name: remember
--- What few cursors remember besides where they stand; in the same transaction, after `record`.
+-- Moves the few cursors that remember more than where they stand; in the same transaction as `record`.
 UPDATE dbbeat_cursor c
-SET waits_for = m.waits_for, waits_since = m.waits_since, range_at = m.range_at,
-    range_state = m.range_state, before = m.before::jsonb
-FROM unnest(%(schedule_ids)b::uuid[], %(waits)b::text[], %(waits_since)b::timestamptz[],
-            %(range_ats)b::timestamptz[], %(range_states)b::text[], %(befores)b::text[])
-     AS m (schedule_id, waits_for, waits_since, range_at, range_state, before)
-WHERE c.schedule_id = m.schedule_id;
+SET nominal_at = p.nominal_at, due_at = p.due_at, replan_from = p.replan_from, held_at = p.held_at,
+    runs = p.runs, waits_for = p.waits_for, waits_since = p.waits_since, range_at = p.range_at,
+    range_state = p.range_state, before = p.before::jsonb
+FROM unnest(%(schedule_ids)b::uuid[], %(next_nominals)b::timestamptz[], %(next_dues)b::timestamptz[],
+            %(replans)b::timestamptz[], %(helds)b::timestamptz[], %(runs)b::bigint[], %(waits)b::text[],
+            %(waits_since)b::timestamptz[], %(range_ats)b::timestamptz[], %(range_states)b::text[],
+            %(befores)b::text[])
+     AS p (schedule_id, nominal_at, due_at, replan_from, held_at, runs, waits_for, waits_since, range_at,
+           range_state, before)
+WHERE c.schedule_id = p.schedule_id;
 
 -- name: revisit
 -- A schedule that was to end while somebody held its row: look again in a second.

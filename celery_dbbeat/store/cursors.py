@@ -127,14 +127,15 @@ def record(
 ) -> list[Outgoing]:
     """Move the cursors and insert ticks and reasons; returns the ticks that are ours to send."""
     ticks = [(due, tick) for due, plan in planned for tick in plan.ticks]
+    plain: list[tuple[UUID, Cursor]] = []
+    others: list[tuple[UUID, Cursor]] = []
+    for due, plan in planned:
+        # Nearly all remember nothing, and pay nothing for it.
+        stands = plain if due.cursor.plain and plan.cursor.plain else others
+        stands.append((due.schedule.id, plan.cursor))
     new = transaction.run(
         "record",
-        schedule_ids=[due.schedule.id for due, _ in planned],
-        next_nominals=[plan.cursor.nominal_at for _, plan in planned],
-        next_dues=[plan.cursor.due_at for _, plan in planned],
-        replans=[plan.cursor.replan_from for _, plan in planned],
-        helds=[plan.cursor.held_at for _, plan in planned],
-        runs=[plan.cursor.runs for _, plan in planned],
+        **_places(plain),
         tick_schedules=[due.schedule.id for due, _ in ticks],
         tick_nominals=[tick.nominal_at for _, tick in ticks],
         task_ids=[tick.task_id for _, tick in ticks],
@@ -143,29 +144,30 @@ def record(
         tick_epochs=[due.epoch for due, _ in ticks],
         replica=replica,
     ).all
-    _remember(transaction, planned)
+    if others:
+        transaction.run(
+            "remember",
+            **_places(others),
+            waits=[cursor.waits_for for _, cursor in others],
+            waits_since=[cursor.waits_since for _, cursor in others],
+            range_ats=[cursor.range_at for _, cursor in others],
+            range_states=[cursor.range_state for _, cursor in others],
+            befores=[cursor.before for _, cursor in others],
+        )
     _record_not_sent(transaction, planned, replica)
     ours = {row["task_id"] for row in new}
     return [Outgoing(due.schedule, tick) for due, tick in ticks if tick.task_id in ours]
 
 
-def _remember(transaction: Transaction, planned: Sequence[tuple[Due, Plan]]) -> None:
-    """What few cursors remember: all the others pay nothing for it."""
-    stands = [
-        (due.schedule.id, plan.cursor)
-        for due, plan in planned
-        if not (due.cursor.plain and plan.cursor.plain)
-    ]
-    if stands:
-        transaction.run(
-            "remember",
-            schedule_ids=[schedule_id for schedule_id, _ in stands],
-            waits=[cursor.waits_for for _, cursor in stands],
-            waits_since=[cursor.waits_since for _, cursor in stands],
-            range_ats=[cursor.range_at for _, cursor in stands],
-            range_states=[cursor.range_state for _, cursor in stands],
-            befores=[cursor.before for _, cursor in stands],
-        )
+def _places(stands: Sequence[tuple[UUID, Cursor]]) -> dict[str, object]:
+    return {
+        "schedule_ids": [schedule_id for schedule_id, _ in stands],
+        "next_nominals": [cursor.nominal_at for _, cursor in stands],
+        "next_dues": [cursor.due_at for _, cursor in stands],
+        "replans": [cursor.replan_from for _, cursor in stands],
+        "helds": [cursor.held_at for _, cursor in stands],
+        "runs": [cursor.runs for _, cursor in stands],
+    }
 
 
 def _record_not_sent(
