@@ -23,7 +23,7 @@ from benchmarks.servers import Servers, connect
 
 MISSED = 72
 EVERY = 300
-RATE = 2500
+RATE = 2000
 PUNCTUAL = 6000
 MINUTE = 60.0
 
