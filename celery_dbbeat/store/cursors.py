@@ -127,12 +127,9 @@ def record(
 ) -> list[Outgoing]:
     """Move the cursors and insert ticks and reasons; returns the ticks that are ours to send."""
     ticks = [(due, tick) for due, plan in planned for tick in plan.ticks]
-    plain: list[tuple[UUID, Cursor]] = []
-    others: list[tuple[UUID, Cursor]] = []
-    for due, plan in planned:
-        # Nearly all remember nothing, and pay nothing for it.
-        stands = plain if due.cursor.plain and plan.cursor.plain else others
-        stands.append((due.schedule.id, plan.cursor))
+    # Nearly all remember nothing, and pay nothing for it.
+    others = [one for one in planned if not _is_plain(*one)]
+    plain = [one for one in planned if _is_plain(*one)] if others else planned
     new = transaction.run(
         "record",
         **_places(plain),
@@ -148,25 +145,29 @@ def record(
         transaction.run(
             "remember",
             **_places(others),
-            waits=[cursor.waits_for for _, cursor in others],
-            waits_since=[cursor.waits_since for _, cursor in others],
-            range_ats=[cursor.range_at for _, cursor in others],
-            range_states=[cursor.range_state for _, cursor in others],
-            befores=[cursor.before for _, cursor in others],
+            waits=[plan.cursor.waits_for for _, plan in others],
+            waits_since=[plan.cursor.waits_since for _, plan in others],
+            range_ats=[plan.cursor.range_at for _, plan in others],
+            range_states=[plan.cursor.range_state for _, plan in others],
+            befores=[plan.cursor.before for _, plan in others],
         )
     _record_not_sent(transaction, planned, replica)
     ours = {row["task_id"] for row in new}
     return [Outgoing(due.schedule, tick) for due, tick in ticks if tick.task_id in ours]
 
 
-def _places(stands: Sequence[tuple[UUID, Cursor]]) -> dict[str, object]:
+def _is_plain(due: Due, plan: Plan) -> bool:
+    return due.cursor.plain and plan.cursor.plain
+
+
+def _places(planned: Sequence[tuple[Due, Plan]]) -> dict[str, object]:
     return {
-        "schedule_ids": [schedule_id for schedule_id, _ in stands],
-        "next_nominals": [cursor.nominal_at for _, cursor in stands],
-        "next_dues": [cursor.due_at for _, cursor in stands],
-        "replans": [cursor.replan_from for _, cursor in stands],
-        "helds": [cursor.held_at for _, cursor in stands],
-        "runs": [cursor.runs for _, cursor in stands],
+        "schedule_ids": [due.schedule.id for due, _ in planned],
+        "next_nominals": [plan.cursor.nominal_at for _, plan in planned],
+        "next_dues": [plan.cursor.due_at for _, plan in planned],
+        "replans": [plan.cursor.replan_from for _, plan in planned],
+        "helds": [plan.cursor.held_at for _, plan in planned],
+        "runs": [plan.cursor.runs for _, plan in planned],
     }
 
 
