@@ -35,7 +35,7 @@ test: $(WITH)-test servers ## Run the tests against real servers, each started f
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 faults: $(WITH)-test servers ## Run the fault suite for longer
-	$(BIN)/python -m pytest tests/faults tests/worker/test_recovery.py --long $(ARGS)
+	$(BIN)/python -m pytest tests/faults tests/model tests/worker/test_recovery.py --long $(ARGS)
 
 demo: $(WITH)-demo ## See it run: beats and a worker, the leader and the worker killed
 	$(BIN)/python -m example_project.demo $(ARGS)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import burst, catch_up, failover, guard, idle, seen, steady
+from benchmarks import burst, catch_up, failover, guard, idle, seen, steady, triggers
 from benchmarks.report import Report, machine
 from benchmarks.servers import Servers
 
@@ -17,6 +17,7 @@ CASES: dict[str, tuple[Callable[[Servers, int], Report], int]] = {
     "failover": (failover.run, 5),
     "steady": (steady.run, 10_000),
     "guard": (guard.run, 10_000),
+    "triggers": (triggers.run, 10_000),
     "catch_up": (catch_up.run, 10_000),
 }
 
@@ -30,7 +31,7 @@ def main() -> int:
     parser.add_argument(
         "--size",
         type=int,
-        help="schedules (burst, idle, steady, catch_up), ticks (guard), or repetitions (others)",
+        help="schedules (burst, idle, steady, catch_up), ticks (guard), steps (triggers), or times",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     given = parser.parse_args()

@@ -3,7 +3,11 @@
 DbbeatError
 ├── SettingsError          a setting has a value that is not allowed
 ├── ScheduleError          a schedule cannot be used as it is written
-│   └── TriggerError       its *when* cannot be understood, or never comes
+│   ├── TriggerError       its *when* cannot be understood, or never comes
+│   ├── FieldError         one of its fields has a value that is not allowed; `field` says which
+│   ├── NameTaken          another schedule has that name
+│   ├── OwnedByCode        the app's code says what it is, so it is changed there
+│   └── VersionConflict    somebody else changed it in between
 ├── NotFound               no schedule has that name, or no dead tick that id
 ├── SchemaError            the tables are missing, older or newer than this code
 ├── DatabaseUnavailable    Postgres cannot be reached, or did not answer in time
@@ -33,6 +37,29 @@ class ScheduleError(DbbeatError, ValueError):
 
 class TriggerError(ScheduleError):
     """The *when* of a schedule cannot be understood, or never comes."""
+
+
+class FieldError(ScheduleError):
+    """One field of a schedule has a value that is not allowed.
+
+    `field` is the name of the argument, as of `Schedules.create`.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NameTaken(ScheduleError):
+    """Another schedule has that name."""
+
+
+class OwnedByCode(ScheduleError):
+    """The app's `beat_schedule` says what this schedule is, so it is changed there."""
+
+
+class VersionConflict(ScheduleError):
+    """Somebody else changed the schedule after it was read."""
 
 
 class NotFound(DbbeatError, LookupError):

@@ -41,6 +41,11 @@ NAMES = (
 #: The steps of a run in a worker; `effect` is between what a task writes and its commit.
 IN_A_RUN = ("before_take", "after_take", "before_effect", "after_effect", "after_finish")
 
+#: The steps of a slice of a backfill; its ticks then meet those of any that are published.
+IN_A_SLICE = ("before_slice", "in_slice", "after_slice")
+
+_ALL = NAMES + IN_A_RUN + IN_A_SLICE
+
 
 class FailpointReached(DbbeatError):
     """Raised by a failpoint whose action is `raise`."""
@@ -60,10 +65,10 @@ def _act(name: str, action: str) -> None:
 
 def _parse_one(text: str) -> tuple[str, Callable[[], None]]:
     match = _FORM.fullmatch(text.strip())
-    if match is None or match["name"] not in NAMES + IN_A_RUN:
+    if match is None or match["name"] not in _ALL:
         raise SettingsError(
             f"{VARIABLE} has {text!r}; allowed is NAME=kill|stop|raise|sleep:SECONDS[@NTH] "
-            f"with NAME one of {', '.join(NAMES + IN_A_RUN)}"
+            f"with NAME one of {', '.join(_ALL)}"
         )
     name, action = match["name"], match["action"]
     wanted, seen = int(match["nth"] or 0), 0

@@ -20,15 +20,17 @@ END $$;
 
 -- Beat: dispatches, and keeps in step the rows that the app's code owns.
 GRANT SELECT, INSERT, DELETE ON dbbeat_schedule TO dbbeat_beat;
-GRANT UPDATE (state, reason, task, kind, expression, timezone, args, kwargs, options, code_digest)
+GRANT UPDATE (state, reason, note, task, kind, expression, timezone, args, kwargs, options, code_digest)
     ON dbbeat_schedule TO dbbeat_beat;
 GRANT SELECT, INSERT, UPDATE ON dbbeat_tick TO dbbeat_beat;
 GRANT SELECT, INSERT, UPDATE, DELETE ON dbbeat_cursor, dbbeat_lease, dbbeat_replica, dbbeat_open, dbbeat_cancelled
     TO dbbeat_beat;
 GRANT SELECT, UPDATE ON dbbeat_pace TO dbbeat_beat;
 GRANT SELECT ON dbbeat_dedup TO dbbeat_beat;
+GRANT SELECT, UPDATE ON dbbeat_backfill TO dbbeat_beat;
 GRANT SELECT, DELETE ON dbbeat_worker TO dbbeat_beat;
-GRANT EXECUTE ON FUNCTION dbbeat_make_partitions(integer), dbbeat_retire(interval) TO dbbeat_beat;
+GRANT EXECUTE ON FUNCTION dbbeat_make_partitions(integer), dbbeat_retire(interval), dbbeat_retire_audit(interval)
+    TO dbbeat_beat;
 
 -- Workers: take task ids, and say which queues they read.
 GRANT SELECT, INSERT, UPDATE ON dbbeat_dedup TO dbbeat_worker;
@@ -38,5 +40,8 @@ GRANT SELECT ON dbbeat_cancelled TO dbbeat_worker;
 -- Who manages schedules, looks at what became of them, and has dead ticks sent again.
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON dbbeat_schedule TO dbbeat_manager;
 GRANT SELECT ON dbbeat_tick, dbbeat_cursor, dbbeat_dedup, dbbeat_lease, dbbeat_replica, dbbeat_worker,
-    dbbeat_pace, dbbeat_open, dbbeat_cancelled TO dbbeat_manager;
-GRANT EXECUTE ON FUNCTION dbbeat_replay(uuid[]) TO dbbeat_manager;
+    dbbeat_audit, dbbeat_pace, dbbeat_open, dbbeat_cancelled TO dbbeat_manager;
+GRANT EXECUTE ON FUNCTION dbbeat_replay(uuid[]), dbbeat_trigger(text, jsonb, jsonb) TO dbbeat_manager;
+GRANT SELECT, UPDATE (state, reason, ended_at),
+      INSERT (schedule_id, schedule, start_at, end_at, reprocess, max_concurrent, rate, overlap, note, total)
+    ON dbbeat_backfill TO dbbeat_manager;

@@ -16,13 +16,17 @@ ERRORS = {
     "DatabaseUnavailable",
     "DbbeatError",
     "EmbeddedError",
+    "FieldError",
+    "NameTaken",
     "NotFound",
     "OnceError",
+    "OwnedByCode",
     "ScheduleError",
     "SchemaError",
     "SettingsError",
     "StaleRun",
     "TriggerError",
+    "VersionConflict",
 }
 
 

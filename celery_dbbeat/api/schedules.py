@@ -1,35 +1,33 @@
-"""Schedules from Python: what became of them, and what can be done about it."""
+"""Schedules from Python: what is managed, what became of it, what can be done about that."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property
 from uuid import UUID
 
-from celery import Celery
-
-from celery_dbbeat import embedded
+from celery_dbbeat.api.auditing import Auditing
+from celery_dbbeat.api.fields import check_limit
+from celery_dbbeat.api.ordering import Ordering
 from celery_dbbeat.errors import NotFound, SettingsError
-from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import history
-from celery_dbbeat.store.database import Database, Transaction
 from celery_dbbeat.store.history import DeadLetter, HistoryEntry
 
 
-class Schedules:
+class Schedules(Auditing, Ordering):
     """The schedules of an app.
 
     >>> schedules = Schedules(app)
+    >>> schedules.create("invoices", "shop.tasks.bill", cron="0 6 1 * *", timezone="Europe/Berlin")
+    >>> schedules.update("invoices", queue="slow")
     >>> schedules.history("invoices", limit=1)[0].state
     'sent'
 
     Making one costs nothing and connects to nothing, so it may stand beside the app. The settings
     are read at first use; each call has a connection of its own, so that threads and forked
-    processes may share the object.
-    """
+    processes may share the object. In asyncio, call it in a thread:
 
-    def __init__(self, app: Celery) -> None:
-        self._app = app
+    >>> await asyncio.to_thread(schedules.get, "invoices")
+
+    `user` is who makes changes, for the records: `Schedules(app, user="ada")`.
+    """
 
     def history(
         self, name: str, limit: int = 50, before: datetime | None = None
@@ -40,7 +38,7 @@ class Schedules:
         >>> [(entry.nominal, entry.state, entry.duration, entry.error) for entry in page]
         >>> older = schedules.history("invoices", before=page[-1].nominal)
         """
-        _check_limit(limit)
+        check_limit(limit)
         if before is not None and before.tzinfo is None:
             raise SettingsError(f"before is {before!r}; allowed is a datetime with a time zone")
         with self._transaction() as transaction:
@@ -52,7 +50,7 @@ class Schedules:
         >>> for letter in schedules.dead():
         ...     print(letter.schedule, letter.nominal, letter.reason, letter.traceback)
         """
-        _check_limit(limit)
+        check_limit(limit)
         with self._transaction() as transaction:
             return history.dead(transaction, limit, schedule)
 
@@ -80,25 +78,6 @@ class Schedules:
         """
         with self._transaction() as transaction:
             return history.replay_all(transaction, schedule)
-
-    @cached_property
-    def _settings(self) -> Settings:
-        return Settings.read(self._app.conf)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
-        # An embedded server is looked for each time: a forked process has to say that it uses it.
-        settings = embedded.resolve(self._settings)
-        with (
-            Database(settings.url, settings.schema, settings.database_timeout) as database,
-            database.transaction() as transaction,
-        ):
-            yield transaction
-
-
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        raise SettingsError(f"limit is {limit}; allowed is 1 or more")
 
 
 def _identity(task_id: UUID | str) -> UUID:

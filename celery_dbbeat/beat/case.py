@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from celery_dbbeat.beat.publisher import Publisher
 from celery_dbbeat.rules.recovery import Limits, Open
-from celery_dbbeat.rules.tick import Tick
+from celery_dbbeat.rules.tick import ORDERED, Tick
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store.awaited import Suspect
 from celery_dbbeat.store.cursors import Outgoing
@@ -34,7 +34,7 @@ def case_of(suspect: Suspect, publisher: Publisher, settings: Settings) -> Case:
         resend_after=suspect.resend_after or patience,
         own_resend_after=suspect.resend_after is not None,
         on_failure=suspect.on_failure or "dead",
-        misfire_grace=schedule.misfire_grace,
+        misfire_grace=None if suspect.kind in ORDERED else schedule.misfire_grace,
         expires_at=_instant(delivery.expires, _first_sent(tick)),
         not_before=_instant(delivery.delay, tick.claimed_at),
     )

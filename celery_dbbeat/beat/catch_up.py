@@ -48,7 +48,12 @@ class CatchUp:
         """Look at the first batch."""
         self._asked = settings.catch_up_rate
         self._hedge = timedelta(seconds=settings.hedge_after)
-        self._look_at = self._observed_at = float("-inf")
+        self._look_at = self._observed_at = self._in_vain_until = float("-inf")
+
+    @property
+    def seconds_until_next(self) -> float:
+        """How long until the next look."""
+        return max(0.0, self._look_at - monotonic())
 
     def hurry(self) -> None:
         """Some became late just now."""
@@ -60,7 +65,8 @@ class CatchUp:
         self._look_at = float("inf")
         if outlook.late_at is not None:
             wait = outlook.late_at + self._patience(holding) - outlook.now
-            self._look_at = monotonic() + wait.total_seconds()
+            # What is locked by somebody else is not asked for again and again.
+            self._look_at = max(monotonic() + wait.total_seconds(), self._in_vain_until)
 
     def claim(
         self, transaction: Transaction, holding: Holding, most: int, *, busy: bool
@@ -72,13 +78,14 @@ class CatchUp:
         self._look_at = monotonic() + BETWEEN_BATCHES.total_seconds()
         taken = pace.take(transaction, self._patience(holding))
         if taken is None:
+            self._in_vain_until = self._look_at
             return None
         asked = rate(self._asked, taken.usual)
         there_is = room(taken.free_at, taken.now, asked, max(1, most // _PART_OF_A_BATCH))
         due = cursors.claim_late(transaction, holding, there_is.ticks)
         if not due:
             self._observed_at = monotonic()
-            self._look_at = monotonic() + _NONE_FOUND
+            self._look_at = self._in_vain_until = monotonic() + _NONE_FOUND
             return None
         return Turn(
             taken.now, there_is, list(zip(due, shares(there_is.ticks, len(due)), strict=True))

@@ -19,6 +19,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from uuid import UUID
 
 from celery_dbbeat.beat.catch_up import CatchUp, Turn
@@ -78,6 +80,11 @@ class Dispatcher:
         self.waiting = False
         #: How many ticks were handed to the broker, and how many of them on time; these only grow.
         self.sent = self.on_time = 0
+
+    @property
+    def seconds_until_late(self) -> float:
+        """How long until the next late tick may go."""
+        return self._catch_up.seconds_until_next
 
     def run(self, holding: Holding, seconds: float) -> tuple[Outlook | None, bool]:
         """Send what is due, for so many seconds at the most.
@@ -218,6 +225,7 @@ class Dispatcher:
         return planned
 
     def _end(self, transaction: Transaction, endings: Sequence[Ending]) -> None:
+        transaction.act_as(self._replica, "beat")
         ended = schedules.end(transaction, endings)
         held = [one.schedule.id for one in endings if one.schedule.id not in ended]
         if held:
@@ -266,12 +274,15 @@ class Dispatcher:
             self._limit = max(_SMALLEST_BATCH, min(self._batch_size, fits))
 
     def _settle(self, outcome: Outcome) -> None:
-        for one, reason in outcome.refused.items():
-            # It stays recorded, and is tried again after a lease's time.
+        # They stay recorded, and are tried again after a lease's time.
+        refused = sorted(outcome.refused.items(), key=itemgetter(1))
+        for reason, ones in groupby(refused, itemgetter(1)):
+            first, *others = [one for one, _ in ones]
             logger.warning(
-                "tick %s of schedule %s was not taken: %s",
-                one.tick.task_id,
-                one.schedule.name,
+                "tick %s of schedule %s%s was not taken: %s",
+                first.tick.task_id,
+                first.schedule.name,
+                f", as {len(others)} others," if others else "",
                 reason,
             )
         if outcome.impossible:

@@ -8,6 +8,7 @@ test compares the two field by field.
 """
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,12 +27,9 @@ from celery.utils.saferepr import saferepr
 from kombu import Producer, Queue
 
 from celery_dbbeat.beat.delivery import Delivery, read_delivery
-from celery_dbbeat.errors import ScheduleError
+from celery_dbbeat.rules.options import check_options
 from celery_dbbeat.rules.schedule import parse_object
 from celery_dbbeat.store.cursors import Outgoing
-
-#: What a schedule may not set: it belongs to the sending, not to the message.
-_RESERVED = frozenset({"task_id", "producer", "connection", "publisher", "router", "result_cls"})
 
 #: Options whose effect is the same for every message.
 _PLAIN = frozenset(
@@ -55,6 +53,7 @@ _PLAIN = frozenset(
 
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _SHORT = 100
+_LONGEST_REMEMBERED = 1000
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,8 @@ class Messages:
             "create_sent_event": app.conf.task_send_sent_event,
         }
         self._prepare = lru_cache(maxsize=4096)(self._prepare_now)
-        self._argsrepr = lru_cache(maxsize=4096)(self._argsrepr_now)
-        self._kwargsrepr = lru_cache(maxsize=4096)(self._kwargsrepr_now)
+        self._argsrepr = _remembered(self._argsrepr_now)
+        self._kwargsrepr = _remembered(self._kwargsrepr_now)
 
     def send(self, producer: Producer, one: Outgoing) -> None:
         """Publish one tick; raises when its message cannot be built."""
@@ -157,7 +156,8 @@ class Messages:
 
     def _send_as_celery_does(self, producer: Producer, one: Outgoing) -> None:
         schedule = one.schedule
-        options = _checked_options(schedule.parsed_options())
+        options = schedule.parsed_options()
+        check_options(options)
         options["headers"] = {**(options.get("headers") or {}), **headers_of(one)}
         options.setdefault("retry", False)
         task = self._app.tasks.get(schedule.task)
@@ -193,7 +193,8 @@ class Messages:
 
     def _prepare_now(self, task_name: str, options_text: str) -> _Prepared | None:
         """What the ticks have in common; None when Celery itself has to build each message."""
-        options = _checked_options(parse_object("options", options_text))
+        options = parse_object("options", options_text)
+        check_options(options)
         task = self._app.tasks.get(task_name)
         if not (self._app_is_plain and _plain_options(options) and _plain_task(task)):
             return None
@@ -234,19 +235,15 @@ def headers_of(one: Outgoing) -> dict[str, Any]:
     }
 
 
+def _remembered(representation: Callable[[str], str]) -> Callable[[str], str]:
+    """Remember those of short texts; thousands of long ones would fill the memory."""
+    remember = lru_cache(maxsize=4096)(representation)
+    return lambda text: remember(text) if len(text) <= _LONGEST_REMEMBERED else representation(text)
+
+
 def _left(expires: float, waited: timedelta) -> float:
     """What is left of `expires`, which counts from the first sending."""
     return max(0.0, expires - waited.total_seconds())
-
-
-def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
-    refused = sorted(_RESERVED & options.keys())
-    if refused:
-        raise ScheduleError(
-            f"options has {', '.join(refused)}; allowed is what apply_async takes, but for "
-            f"{', '.join(sorted(_RESERVED))}"
-        )
-    return options
 
 
 def _plain_options(options: dict[str, Any]) -> bool:

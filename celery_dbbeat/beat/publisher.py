@@ -11,7 +11,7 @@ to have arrived is reported as unsent, never as sent. Nothing here waits longer 
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -30,6 +30,9 @@ from celery_dbbeat.failpoints import hit
 from celery_dbbeat.store.cursors import Outgoing
 
 logger = logging.getLogger(__name__)
+
+#: Redis is full, or became a replica. By name, as its client need not be there.
+_NO_WRITES = frozenset({"OutOfMemoryError", "ReadOnlyError"})
 
 
 @dataclass(slots=True)
@@ -90,7 +93,7 @@ class Publisher:
         if error is not None:
             known = {id(one) for one in (*outcome.sent, *outcome.refused, *outcome.impossible)}
             unsent = [one for one in batch if id(one) not in known]
-            if _timed_out(error):
+            if _is_the_brokers(error):
                 outcome.give_up(unsent, error)
             else:
                 self._one_by_one(unsent, outcome)
@@ -149,7 +152,7 @@ class Publisher:
                 outcome.give_up(todo[place:], unavailable)
                 return
             error = self._attempt(producer, [one], outcome)
-            if _timed_out(error):
+            if _is_the_brokers(error):
                 outcome.give_up(todo[place:], error)
                 return
             if error is not None:
@@ -289,13 +292,25 @@ class Publisher:
             self._declared.add(queue.name)
 
 
+def _is_the_brokers(error: BaseException | None) -> bool:
+    """Whether no message is to blame: the broker hangs, or takes no writes from anybody."""
+    return _timed_out(error) or any(
+        type(one).__name__ in _NO_WRITES or str(one).startswith("MISCONF") for one in _chain(error)
+    )
+
+
 def _timed_out(error: BaseException | None) -> bool:
+    # Redis' client has a TimeoutError of its own.
+    return any(
+        isinstance(one, TimeoutError) or type(one).__name__ == "TimeoutError"
+        for one in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        # Redis' client has a TimeoutError of its own.
-        if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutError":
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
 
 
 def _windows(batch: Sequence[Outgoing], size: int = 1000) -> Iterable[Sequence[Outgoing]]:

@@ -15,9 +15,11 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from uuid import UUID
 
 from celery_dbbeat.beat.case import Case, case_of
 from celery_dbbeat.beat.dispatcher import Dispatcher
+from celery_dbbeat.beat.failing import pause_failing
 from celery_dbbeat.beat.publisher import Publisher
 from celery_dbbeat.beat.queues import UNASKED, Queues
 from celery_dbbeat.clock import monotonic
@@ -96,6 +98,7 @@ class Recovery:
                 pass
         finally:
             this.tell()
+        pause_failing(self._database, this.failing, self._replica)
         goes_on = self._place != BEGINNING and not this.resent
         self._settling = goes_on and this.settled > this.met / 2
         if monotonic() >= self._revived_at + _REVIVE_EVERY:
@@ -178,11 +181,15 @@ class _Pass:
         self.queues = queues
         self.met = self.settled = self.resent = 0
         self.counts: Counter[str] = Counter()
+        #: Schedules that are to be paused when too many of their ticks fail in a row.
+        self.failing: set[UUID] = set()
 
     def closed(self, one: Suspect, closing: Closing) -> None:
         """Remember it; of a dead one somebody should know by name."""
         self.counts[_WORDS[closing.state]] += 1
         if closing.state == "dead":
+            if one.pause_after is not None:
+                self.failing.add(one.schedule_id)
             logger.error(
                 "tick %s of schedule %s is dead: %s", one.task_id, one.name, closing.reason
             )

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from celery import Celery
 
+from celery_dbbeat.beat.backfill import Backfills
 from celery_dbbeat.beat.catch_up import Usual
 from celery_dbbeat.beat.dispatcher import Dispatcher
 from celery_dbbeat.beat.leadership import Leadership
@@ -23,7 +24,6 @@ from celery_dbbeat.beat.recovery import Recovery
 from celery_dbbeat.clock import DatabaseClock, monotonic
 from celery_dbbeat.errors import BrokerUnavailable, DatabaseUnavailable, DbbeatError
 from celery_dbbeat.release import __version__
-from celery_dbbeat.rules.pace import BETWEEN_BATCHES
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import housekeeping, leases, migrate, schedules
 from celery_dbbeat.store.cursors import Outlook
@@ -33,6 +33,8 @@ from celery_dbbeat.store.schedules import CodeSchedule
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY = 1.0
+#: How often what is due is looked at while somebody else has it locked.
+_LOOK_AT_LOCKED_EVERY = 0.1
 _GREETING_TAKES = 0.2
 _LONGEST_PASS = 0.5
 _KEEP_HOUSE_EVERY = 3600.0
@@ -61,6 +63,7 @@ class Replica:
         self._recovery = Recovery(
             self._database, self._publisher, self._dispatcher, settings, self.id
         )
+        self._backfills = Backfills(self._database, self._dispatcher, settings, self.id)
         self._recovery.distrust_leases()  # who knows what was before
         self._leadership = Leadership(self._database, settings, me)
         self._usual = Usual(self._database)
@@ -70,7 +73,7 @@ class Replica:
         self._outlook: Outlook | None = None
         self._led = False
         self._failures = 0
-        self._look_at = float("-inf")
+        self._look_at = self._locked_until = float("-inf")
         self._keep_house_at = float("-inf")
         self._closed = False
 
@@ -95,9 +98,11 @@ class Replica:
         """Sleep, unless something is heard before."""
         heard = self._listener.wait(seconds)
         if heard:
-            self._look_at = float("-inf")
+            self._look_at = self._locked_until = float("-inf")
         if heard & {"lease", "lost"}:
             self._leadership.hurry()
+        if heard & {"backfill", "lost"}:
+            self._backfills.hurry()
 
     def close(self) -> None:
         """Hand over and let go; a second call does nothing."""
@@ -137,6 +142,8 @@ class Replica:
             self._dispatch()
         if self._led and self._recovery.seconds_until_next <= 0:
             self._recovery.run()
+        if self._led and self._outlook is not None and self._backfills.seconds_until_next <= 0:
+            self._backfills.run()
         self._failures = 0
         return self._seconds_of_rest()
 
@@ -161,6 +168,7 @@ class Replica:
         """What only one replica should do: sync the app's own entries, and keep house."""
         if not self._led:
             with self._database.transaction() as transaction:
+                transaction.act_as(self.id, "code")
                 synced = schedules.sync_code(transaction, self._code)
             for name in synced.taken:
                 logger.error("beat_schedule entry %r is left out: people own that name", name)
@@ -189,32 +197,39 @@ class Replica:
         if hedged:
             self._leadership.hurry()
         self._waiting.observe(waiting=self._dispatcher.waiting, leads=self._led)
+        before, self._outlook = self._outlook, outlook
         if outlook is not None:
             self._clock.observe(outlook.now)
-        self._outlook = outlook
+            if before is not None and self._seconds_until_claim(before) <= 0:
+                same = (outlook.held_due, outlook.any_due) == (before.held_due, before.any_due)
+                self._locked_until = monotonic() + (_LOOK_AT_LOCKED_EVERY if same else 0)
         self._look_at = monotonic() + (
             self._settings.lease_ttl if self._listener.works else _LOOK_EVERY
         )
 
     def _seconds_of_rest(self) -> float:
-        recovery = self._recovery.seconds_until_next if self._led else float("inf")
-        return min(self._seconds_until_due(), recovery, self._waiting.seconds_until_next)
+        rest = [self._seconds_until_due(), self._waiting.seconds_until_next]
+        if self._led:
+            rest += [self._recovery.seconds_until_next, self._backfills.seconds_until_next]
+        return min(rest)
 
     def _seconds_until_due(self) -> float:
-        outlook, hedge = self._outlook, self._settings.hedge_after
+        outlook = self._outlook
         if outlook is None:
             return 0.0
         rest = [self._leadership.seconds_until_renewal, self._look_at - monotonic()]
-        if outlook.held_due is not None:
-            rest.append(self._clock.seconds_until(outlook.held_due))
-        if outlook.any_due is not None:
-            rest.append(self._clock.seconds_until(outlook.any_due + timedelta(seconds=hedge)))
-        if outlook.late_at is not None:
-            wait = BETWEEN_BATCHES if self._leadership.holding.epochs else timedelta(seconds=hedge)
-            rest.append(self._clock.seconds_until(outlook.late_at + wait))
+        rest.append(max(self._seconds_until_claim(outlook), self._locked_until - monotonic()))
+        rest.append(self._dispatcher.seconds_until_late)
         if outlook.unsent_since is not None:
-            rest.append(hedge)
+            rest.append(self._settings.hedge_after)
         return max(0.0, min(rest))
+
+    def _seconds_until_claim(self, outlook: Outlook) -> float:
+        """How long until there is something to claim: on its own shards, or in others' stead."""
+        hedge = timedelta(seconds=self._settings.hedge_after)
+        dues = [outlook.held_due, None if outlook.any_due is None else outlook.any_due + hedge]
+        waits = (self._clock.seconds_until(due) for due in dues if due is not None)
+        return min(waits, default=float("inf"))
 
     def _back_off(self, trouble: str) -> float:
         self._outlook = None

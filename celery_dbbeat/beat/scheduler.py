@@ -9,6 +9,8 @@ It keeps Celery's contract and leaves the work to the replica:
   end.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from celery.beat import Scheduler
@@ -18,7 +20,17 @@ from celery_dbbeat import embedded
 from celery_dbbeat.beat.replica import Replica
 from celery_dbbeat.beat.signals import deferred_signals
 from celery_dbbeat.beat.static import code_schedules
+from celery_dbbeat.errors import DbbeatError
 from celery_dbbeat.settings import Settings
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """What is set wrongly ends beat, and is told without a traceback."""
+    try:
+        yield
+    except DbbeatError as error:
+        raise SystemExit(f"Error: {error}") from None
 
 
 class DatabaseScheduler(Scheduler):
@@ -30,7 +42,8 @@ class DatabaseScheduler(Scheduler):
 
     def setup_schedule(self) -> None:
         """Read the settings and the app's own entries; the first tick connects."""
-        settings = embedded.resolve(Settings.read(self.app.conf))
+        with _one_line():
+            settings = embedded.resolve(Settings.read(self.app.conf))
         self.data: dict[str, Any] = {}
         self.install_default_entries(self.app.conf.beat_schedule)
         entries = {**self.data, **self.app.conf.beat_schedule}
@@ -60,6 +73,7 @@ class DatabaseScheduler(Scheduler):
     @property
     def info(self) -> str:
         """For the banner: where the schedules are."""
-        url = Settings.read(self.app.conf).url
+        with _one_line():
+            url = Settings.read(self.app.conf).url
         shown = url if embedded.is_embedded(url) else make_url(url).render_as_string()
         return f"    . db -> {shown}"

@@ -9,20 +9,19 @@ What cannot be stored is said clearly, entry by entry, and does not stop the oth
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from celery import Celery
-from celery.schedules import crontab, maybe_schedule, schedule, solar
+from celery.schedules import maybe_schedule
 
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.trigger import parse_trigger
+from celery_dbbeat.rules.writing import celery_trigger, json_text
 from celery_dbbeat.store.schedules import CodeSchedule
 
 logger = logging.getLogger(__name__)
-
-_CRONTAB_FIELDS = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 
 
 def code_schedules(app: Celery, entries: Mapping[str, Any]) -> dict[str, CodeSchedule]:
@@ -46,9 +45,9 @@ def _convert(app: Celery, name: str, given: object) -> CodeSchedule:
         "kind": kind,
         "expression": expression,
         "timezone": zone,
-        "args": _json("args", _of("args", entry, list, (list, tuple))),
-        "kwargs": _json("kwargs", _of("kwargs", entry, dict, (Mapping,))),
-        "options": _json("options", _of("options", entry, dict, (Mapping,))),
+        "args": json_text("args", _of("args", entry, list, (list, tuple))),
+        "kwargs": json_text("kwargs", _of("kwargs", entry, dict, (Mapping,))),
+        "options": json_text("options", _of("options", entry, dict, (Mapping,))),
     }
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
     return CodeSchedule(name=name, digest=digest, **values)
@@ -81,46 +80,4 @@ def _zone(app: Celery) -> str:
 
 def _trigger(app: Celery, given: Any, *, relative: bool) -> tuple[str, str]:
     plain = isinstance(given, int | float | timedelta)
-    value = maybe_schedule(given, relative, app=app) if plain else given
-    if getattr(value, "nowfun", None) is not None:
-        raise ScheduleError("its schedule has a nowfun, which is code and cannot be stored")
-    # Exact types: a subclass may mean something else, and would be stored as what it is not.
-    if type(value) is schedule:
-        return "interval", f"{value.run_every.total_seconds():f}".rstrip("0").rstrip(".")
-    if type(value) is crontab:
-        originals = {
-            name: _crontab_text(getattr(value, f"_orig_{name}")) for name in _CRONTAB_FIELDS
-        }
-        return "crontab", json.dumps(originals)
-    if type(value) is solar:
-        return "solar", f"{value.event} {value.lat} {value.lon}"
-    raise ScheduleError(
-        f"its schedule is {value!r}; allowed is a number of seconds, a timedelta, or Celery's own "
-        "schedule, crontab or solar"
-    )
-
-
-def _crontab_text(value: object) -> str:
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return ",".join(str(part) for part in sorted(value))
-    return str(value)
-
-
-def _json(what: str, value: object) -> str:
-    try:
-        text = json.dumps(value, allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError) as error:
-        raise ScheduleError(
-            f"{what} is {value!r}, which JSON cannot hold: {error}; what has to be computed "
-            "when the task is sent (BeatLazyFunc) has to be computed in the task"
-        ) from None
-    if json.loads(text) != _listed(value):
-        raise ScheduleError(f"{what} is {value!r}, which JSON would change to {text}")
-    return text
-
-
-def _listed(part: object) -> object:
-    """The value with tuples as lists, as JSON gives it back."""
-    if isinstance(part, dict):
-        return {key: _listed(inner) for key, inner in part.items()}
-    return [_listed(inner) for inner in part] if isinstance(part, list | tuple) else part
+    return celery_trigger(maybe_schedule(given, relative, app=app) if plain else given)

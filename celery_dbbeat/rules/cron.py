@@ -4,6 +4,10 @@ The grammar is spelled out here and not left to a library: the task id of a tick
 time, so two replicas must read ``55-5/3`` alike whatever versions they have installed. Expressions
 that libraries disagree about are read as Vixie cron does (``5-5`` is 5), and a day matches by
 day-of-month *or* day-of-week, unless one of the two starts with ``*``: then both have to match.
+
+An ``H`` stands for a number that a hash of the schedule's name picks, so that what is to run "some
+time each night" does not all run at midnight. `celery_dbbeat.rules.spread` writes it out before
+anything else looks at the field.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from celery_dbbeat.rules.crontab import (
     next_of,
     refuse_if_never,
 )
+from celery_dbbeat.rules.spread import Span, spread
 from celery_dbbeat.rules.zone import WallClock
 
 _LONGEST = 200
@@ -50,6 +55,12 @@ WEEKDAY = Field("day of week", 0, 7, _WEEKDAYS, ", sun-sat, ?, mon#2, L5")
 SECOND = Field("second", 0, 59)
 YEAR = Field("year", 1970, 2099)
 
+_FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY, SECOND, YEAR)
+# Where an H may fall: on days that every month has, on each weekday once, not in some year.
+_SPANS = tuple(
+    Span(field.name, field.low, {DAY: 28, WEEKDAY: 6}.get(field, field.high))
+    for field in _FIELDS[:-1]
+)
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -60,7 +71,7 @@ _ALIASES = {
     "@hourly": "0 * * * *",
 }
 
-_CHARACTERS = re.compile(r"[0-9A-Za-z*/,#?@ \t-]*")
+_CHARACTERS = re.compile(r"[0-9A-Za-z*/,#?@() \t-]*")
 _VALUE = "[0-9]{1,4}|[a-z]{3}"
 _RANGE = re.compile(rf"(?:\*|({_VALUE})(?:-({_VALUE}))?)(?:/([0-9]{{1,4}}))?")
 _NTH = re.compile(rf"((?:{_VALUE})(?:-(?:{_VALUE}))?)#([1-5])")
@@ -68,16 +79,18 @@ _LAST_WEEKDAY = re.compile(r"l([0-7]|[a-z]{3})|([0-7]|[a-z]{3})l")
 _NEAREST = re.compile(r"(?:([0-9]{1,2})w|w([0-9]{1,2}))")
 
 
-def parse_cron(expression: str, zone_name: str, zone: tzinfo) -> WallClock:
+def parse_cron(expression: str, zone_name: str, zone: tzinfo, name: str | None = None) -> WallClock:
     """Read 5, 6 (with seconds, last) or 7 (with the year) fields, or an alias such as @daily."""
     shown = repr(expression if len(expression) <= _LONGEST else expression[:60] + "...")
     try:
         parts = _split(expression)
-        calendar = _calendar(parts)
+        spread_out = [spread(*of, name) for of in zip(parts, _SPANS, strict=False)]
+        calendar = _calendar([*spread_out, parts[-1]])
     except TriggerError as error:
         raise TriggerError(f"cron {shown}: {error}") from None
-    through = parts[1].startswith("*") or calendar.hours == EVERY_HOUR
-    trigger = WallClock(expression, zone_name, calendar, zone, runs_through=through)
+    # H/2 is */2 that begins elsewhere.
+    through = parts[1].startswith(("*", "h/")) or calendar.hours == EVERY_HOUR
+    trigger = WallClock(_canonical(parts), zone_name, calendar, zone, runs_through=through)
     return refuse_if_never(trigger, f"cron {shown}")
 
 
@@ -110,6 +123,22 @@ def _calendar(parts: list[str]) -> Calendar:
         years=() if years == "*" else tuple(sorted(_values(years, YEAR))),
         days=_days(days, weekdays),
     )
+
+
+def _canonical(parts: list[str]) -> str:
+    """Return numbers for names, `*` for `?`, and no field that says what is implied anyway."""
+    texts = [_plain(part, spec) for part, spec in zip(parts, _FIELDS, strict=True)]
+    while len(texts) > _FEWEST and texts[-1] == _IMPLIED[len(texts) - 1]:
+        texts.pop()
+    return " ".join(texts)
+
+
+def _plain(text: str, spec: Field) -> str:
+    def number(found: re.Match[str]) -> str:
+        return str(int(found[0]) if found[0].isdigit() else spec.names.index(found[0]) + spec.low)
+
+    text = re.sub("|".join(["[0-9]+", *spec.names]), number, text).replace("?", "*")
+    return re.sub(r"\*/1(?![0-9])", "*", text).upper()
 
 
 def _days(day_text: str, weekday_text: str) -> Days:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache, lru_cache
 from itertools import product
+from typing import TypeVar
 
 from celery_dbbeat.errors import TriggerError
+from celery_dbbeat.rules.trigger import Trigger
 from celery_dbbeat.rules.zone import LAST_YEAR, UTC, WallClock
 
 # The Gregorian calendar, weekdays with it, repeats after this many years.
@@ -29,6 +31,8 @@ _FIELDS = {
     "day_of_month": (31, 1),
     "month_of_year": (12, 1),
 }
+_Any = TypeVar("_Any", bound=Trigger)
+
 _LONGEST = 500
 _EXAMPLE = '{"minute": "*/5", "hour": 9, "day_of_week": "mon-fri"}'
 
@@ -64,13 +68,13 @@ class Days:
 
     def of(self, year: int, month: int) -> int:
         """Return the days of that month."""
-        first, length = _shape(year, month)
+        first, length = month_shape(year, month)
         days = self.days
         if self.last_day:
             days |= 1 << length
         for day in self.nearest:
             days |= 1 << _nearest_working_day(min(day, length), first, length)
-        by_weekday = _days_on(self.weekdays, first)
+        by_weekday = days_on(self.weekdays, first)
         for weekday, n in self.nth:
             found = [d for d in range(1, length + 1) if (first + d - 1) % 7 == weekday]
             by_weekday |= mask(found[n - 1 : n or None])
@@ -123,14 +127,18 @@ class Calendar:
         return self.days.of(year, month)
 
     def _month_after(self, year: int, month: int) -> tuple[int, int, int] | None:
-        years = range(year, min(year + _CYCLE, LAST_YEAR) + 1)
+        if not self.years or year in self.years:
+            for number in self.months:
+                if number > month and (days := self.days.of(year, number)):
+                    return year, number, days
+        years = range(year + 1, min(year + _CYCLE, LAST_YEAR) + 1)
         for later, number in product(self.years or years, self.months):
-            if (later, number) > (year, month) and (days := self.days.of(later, number)):
+            if later > year and (days := self.days.of(later, number)):
                 return later, number, days
         return None
 
 
-def refuse_if_never(trigger: WallClock, shown: str) -> WallClock:
+def refuse_if_never(trigger: _Any, shown: str) -> _Any:
     """Return the trigger, unless it has no fire time at all."""
     if trigger.next(datetime(1969, 12, 30, tzinfo=UTC)) is None:
         raise TriggerError(f"{shown} never fires: no date or time matches all of its fields")
@@ -158,8 +166,13 @@ def parse_crontab(expression: str, zone_name: str, zone: tzinfo) -> WallClock:
         ),
     )
     through = str(specs["hour"]).startswith("*") or calendar.hours == EVERY_HOUR
-    trigger = WallClock(expression, zone_name, calendar, zone, runs_through=through)
+    trigger = WallClock(_canonical(specs), zone_name, calendar, zone, runs_through=through)
     return refuse_if_never(trigger, shown)
+
+
+def _canonical(specs: dict[str, object]) -> str:
+    texts = {name: "".join(str(spec).lower().split()) for name, spec in specs.items()}
+    return json.dumps({name: texts[name] for name in _FIELDS if texts[name] != "*"})
 
 
 def _read(expression: str, shown: str) -> dict[str, object]:
@@ -194,14 +207,15 @@ def _expand(name: str, spec: object, shown: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4096)
-def _shape(year: int, month: int) -> tuple[int, int]:
+def month_shape(year: int, month: int) -> tuple[int, int]:
     """Return the weekday of the 1st (Sunday is 0) and the number of days."""
     monday_is_0, length = monthrange(year, month)
     return (monday_is_0 + 1) % 7, length
 
 
 @cache
-def _days_on(weekdays: int, first: int) -> int:
+def days_on(weekdays: int, first: int) -> int:
+    """Return the days of a month on those weekdays; `first` is the weekday of the 1st."""
     return sum(1 << day for day in range(1, 32) if weekdays >> ((first + day - 1) % 7) & 1)
 
 

@@ -19,14 +19,26 @@ State = Literal["missed", "coalesced", "overlapped", "paused"]
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """From one fire time to another."""
+
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class NotSent:
-    """A range of fire times that are not sent, and why."""
+    """A range of fire times that are not sent, and why.
+
+    `goes_on`: the range that was told before, and ends with the fire time before this one.
+    """
 
     state: State
     first_at: datetime
     last_at: datetime
     count: int
     reason: str
+    goes_on: Stretch | None = None
 
 
 @dataclass(frozen=True, slots=True)

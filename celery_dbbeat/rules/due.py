@@ -36,7 +36,7 @@ from celery_dbbeat.rules.decision import (
 )
 from celery_dbbeat.rules.overlap import WAITING, Running
 from celery_dbbeat.rules.schedule import ON_TIME, Cursor, Schedule
-from celery_dbbeat.rules.tick import Tick, due_at, task_id
+from celery_dbbeat.rules.tick import ORDERED, Tick, due_at, task_id
 
 #: How many fire times one plan walks over; what is left is due at once, and planned next.
 WALK_LIMIT = 1_000
@@ -68,7 +68,7 @@ class _Stretch:
 
 def still_wanted(schedule: Schedule, tick: Tick, now: datetime) -> bool:
     """Whether a tick may still be sent at this time; one that is sent again was sent in time."""
-    if tick.attempt > 1:
+    if tick.attempt > 1 or tick.kind in ORDERED:
         return True
     return schedule.grace is None or now - tick.due_at <= schedule.grace
 

@@ -39,6 +39,7 @@ from celery_dbbeat.rules.decision import (
     Plan,
     Situation,
     Stop,
+    Stretch,
     bounded,
     stand,
 )
@@ -195,14 +196,23 @@ def _one_range(cursor: Cursor, decided: Plan) -> Plan:
     told = decided.not_sent
     if cursor.range_at is None and not told:
         return decided
-    if told and told[0].first_at == cursor.nominal_at and told[0].state == cursor.range_state:
-        told = (replace(told[0], first_at=cursor.range_at or told[0].first_at), *told[1:])
-    at, state = cursor.range_at, cursor.range_state
-    if decided.ticks or told:
-        at = state = None
+    row, state = None, None
+    if cursor.range_at is not None and cursor.range_until is not None:
+        row, state = Stretch(cursor.range_at, cursor.range_until), cursor.range_state
+    if row and told and (told[0].first_at, told[0].state) == (cursor.nominal_at, state):
+        told = (replace(told[0], goes_on=row), *told[1:])
     if told and (not decided.ticks or decided.ticks[-1].nominal_at < told[-1].last_at):
-        at, state = told[-1].first_at, told[-1].state
-    stands = replace(decided.cursor, range_at=at, range_state=state)
+        last = told[-1]
+        first_at = last.goes_on.first_at if last.goes_on else last.first_at
+        row, state = Stretch(first_at, last.last_at), last.state
+    elif told or decided.ticks:
+        row, state = None, None
+    through = cursor.replan_from is not None and decided.cursor.replan_from is None
+    if row is None or through:  # a range is told by one *when*
+        return replace(decided, not_sent=told)
+    stands = replace(
+        decided.cursor, range_at=row.first_at, range_until=row.last_at, range_state=state
+    )
     return replace(decided, cursor=stands, not_sent=told)
 
 

@@ -11,7 +11,8 @@ look at each tick that it sent, and tell these apart:
 
 *Lost* is a run whose lease ran out after the tick was last sent: its worker died, hangs or is cut
 off. Sending again is safe, because a run that comes back finds its attempt fenced. A lease or a
-failure from before the last sending says nothing of it: that tick is untaken again.
+failure from before the last sending says nothing of it: that tick is untaken again. A task that
+retries by itself has sent a message, too: that one counts as gone by the same signs as below.
 
 *Untaken* is the hard case, because a message cannot be looked for in a queue. It may still be
 waiting, and a long queue must not make recovery send everything once more. So an untaken tick
@@ -146,8 +147,9 @@ def suspicious(
 
 def overdue(tick: Open, limits: Limits, now: datetime) -> bool:
     """Whether a tick is untaken for so long that its queue has to be asked about."""
-    if standing(tick, now) is not Standing.UNTAKEN:
-        return False
+    stand = standing(tick, now)
+    if stand is not Standing.UNTAKEN:
+        return stand is Standing.LOST and tick.status == "retry"
     if limits.expires_at is not None and now >= limits.expires_at:
         return True
     since = max(tick.claimed_at, limits.not_before or tick.claimed_at)
@@ -159,6 +161,8 @@ def judge(tick: Open, limits: Limits, queue: Queue, now: datetime) -> Verdict:
     stand = standing(tick, now)
     if stand is Standing.FAILED:
         return _after_failure(tick, limits, now)
+    if stand is Standing.LOST and tick.status == "retry":
+        return _when_gone(tick, limits, queue, "no worker took its retry", now)
     if stand is Standing.LOST:
         given_back = tick.status == "released" and tick.error is not None
         why = f"it was given back: {tick.error}" if given_back else "its worker was lost"
@@ -193,18 +197,24 @@ def _after_failure(tick: Open, limits: Limits, now: datetime) -> Verdict:
 
 
 def _when_untaken(tick: Open, limits: Limits, queue: Queue, now: datetime) -> Verdict:
+    grace = limits.misfire_grace
+    if queue.guarded and _has_expired(limits, now):
+        over = now - EXPIRY_MARGIN >= (limits.expires_at or now)
+        return Verdict("expire", "it expired in its queue, no worker took it") if over else WAIT
+    verdict = _when_gone(tick, limits, queue, "no worker took it", now)
+    if verdict in {WAIT, FORGET} or grace is None or now - tick.due_at <= grace:
+        return verdict
+    return Verdict("bury", f"no worker took it within misfire_grace {grace}")
+
+
+def _when_gone(tick: Open, limits: Limits, queue: Queue, why: str, now: datetime) -> Verdict:
+    """Send again or give up, but only what is not waiting in its queue."""
     if not queue.guarded:
         forgotten = queue.deserted and now - tick.claimed_at > DESERTED_AFTER
         return FORGET if forgotten else WAIT
-    if _has_expired(limits, now):
-        over = now - EXPIRY_MARGIN >= (limits.expires_at or now)
-        return Verdict("expire", "it expired in its queue, no worker took it") if over else WAIT
     if not limits.own_resend_after and queue.empty is False and not queue.overtaken:
         return WAIT
-    grace = limits.misfire_grace
-    if grace is not None and now - tick.due_at > grace:
-        return Verdict("bury", f"no worker took it within misfire_grace {grace}")
-    verdict = _again(tick, limits, "no worker took it", now)
+    verdict = _again(tick, limits, why, now)
     # It may be in a busy worker's hands: sending again does no harm, giving up would.
     return WAIT if verdict.action == "bury" and queue.held else verdict
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from celery_dbbeat.errors import ScheduleError
+from celery_dbbeat.rules.exclude import excluding
 from celery_dbbeat.rules.trigger import Trigger, parse_trigger
 
 #: A fire time that is later than this was not merely slow: nobody was dispatching.
@@ -41,7 +42,10 @@ class Schedule:
     @property
     def trigger(self) -> Trigger:
         """The *when* alone; raises TriggerError where it cannot be understood."""
-        return parse_trigger(self.kind, self.expression, self.timezone, self.start_at)
+        trigger = parse_trigger(self.kind, self.expression, self.timezone, self.start_at, self.name)
+        if self.exclude == "[]":
+            return trigger
+        return excluding(trigger, self.exclude, self.timezone)
 
     @property
     def grace(self) -> timedelta | None:
@@ -82,8 +86,8 @@ class Cursor:
     the *when* of fire times that had passed when it was changed, and are not decided.
 
     `waits_for` a `turn`: its next fire time is late, and goes when there is room; a `run`: one has
-    to end first. Neither is due: `due_at` is None. `range_at`, `range_state`: where the range
-    begins that ends with the fire time before this one.
+    to end first. Neither is due: `due_at` is None. `range_at`, `range_until`, `range_state`: the
+    range that ends with the fire time before this one.
     """
 
     nominal_at: datetime | None
@@ -94,6 +98,7 @@ class Cursor:
     waits_for: Literal["turn", "run"] | None = None
     waits_since: datetime | None = None
     range_at: datetime | None = None
+    range_until: datetime | None = None
     range_state: str | None = None
     before: str | None = None
 

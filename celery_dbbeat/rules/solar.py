@@ -65,6 +65,11 @@ class Solar(Trigger):
     latitude: float
     longitude: float
 
+    @property
+    def canonical(self) -> str:
+        """The event and the place."""
+        return f"{self.event} {self.latitude:.12g} {self.longitude:.12g}"
+
     def next(self, after: datetime) -> datetime | None:
         """Return the first fire time strictly after the instant."""
         after = max(after, _BEGIN)

@@ -7,6 +7,9 @@ from uuid import UUID
 
 UTC = timezone.utc
 
+#: What people ordered has no grace: it was wanted when its fire time was long past.
+ORDERED = frozenset({"manual", "backfill"})
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:

@@ -26,7 +26,7 @@ instant, so the answer cannot depend on where the search began. Two facts carry 
   an offset ever moved. Beyond `_NEAR`, a running-through search may trust f again.
 
 No zone ever had two changes within `_NEAR`, so equal offsets at both ends mean no change between.
-Everything counts in whole seconds, which all changes since 1970 fall on.
+All changes since 1970 fall on whole seconds. Only fixed local times may be finer than that.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from celery_dbbeat.errors import TriggerError
-from celery_dbbeat.rules.trigger import Trigger
+from celery_dbbeat.rules.trigger import DstCase, Trigger
 
 UTC = timezone.utc
 # Triggers look no further than this, so that no offset can carry a time over the year 9999.
 LAST_YEAR = 9998
 _BEGIN = datetime(1, 1, 3, tzinfo=UTC)
-_END = datetime(LAST_YEAR, 12, 1, tzinfo=UTC)
+END = datetime(LAST_YEAR, 12, 1, tzinfo=UTC)
 
 _SECOND = timedelta(seconds=1)
+_INSTANT = timedelta(microseconds=1)
 _NEAR = timedelta(hours=26)
 # An expression that meets nothing but gaps this many times in a row has no fire time to wait for.
 _GAPS = 400
@@ -72,13 +73,18 @@ class WallClock(Trigger):
 
     expression: str
     timezone: str
-    times: LocalTimes = field(compare=False, repr=False)
+    times: LocalTimes = field(repr=False)
     zone: tzinfo = field(compare=False, repr=False)
-    runs_through: bool = field(compare=False)
+    runs_through: bool
+
+    @property
+    def canonical(self) -> str:
+        """The expression, in one form."""
+        return self.expression
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first fire time strictly after the instant."""
-        if after >= _END:
+        if after >= END:
             return None
         # Within one zone Python reckons in wall time: from here on it has to be UTC.
         after = _BEGIN if after < _BEGIN else after.astimezone(UTC)
@@ -88,6 +94,18 @@ class WallClock(Trigger):
         if self.runs_through:
             return _next_through(self.times, self.zone, after)
         return _next_fixed(self.times, self.zone, after)
+
+    def dst_case(self, instant: datetime) -> DstCase:
+        """Say whether a fire time stands for skipped wall times, or has one that comes twice."""
+        wall = instant.astimezone(self.zone)
+        before = (instant.astimezone(UTC) - _SECOND).astimezone(self.zone)
+        jump = _offset(wall) - _offset(before)
+        if jump > timedelta(0) and not self.runs_through and not instant.microsecond:
+            end = wall.replace(tzinfo=None)
+            skipped = self.times.first_after(end - jump - _INSTANT)
+            return "gap" if skipped is not None and skipped < end else "none"
+        comes_twice = _offset(wall.replace(fold=0)) > _offset(wall.replace(fold=1))
+        return "fold" if comes_twice else "none"
 
 
 @lru_cache(maxsize=1024)
@@ -114,6 +132,27 @@ def to_instant(local: datetime, zone: tzinfo) -> datetime:
     # In a gap fold=0 reckons with the offset before it and lands after; fold=1 the other way round.
     before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     return _change_between(zone, before, instant)
+
+
+def is_in_range(instant: datetime) -> bool:
+    """Whether triggers look that far."""
+    return _BEGIN <= instant < END
+
+
+def wall_time(start_at: datetime, zone: tzinfo) -> datetime:
+    """Return what the clocks of the zone show at a schedule's start, naive."""
+    if not is_in_range(start_at):
+        raise TriggerError(
+            f"start_at {start_at.isoformat()} is out of range: years 1 to {LAST_YEAR}"
+        )
+    return start_at.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def instants_of(local: datetime, zone: tzinfo) -> frozenset[datetime]:
+    """Return f(local) and, where the clocks show that time twice, the later instant as well."""
+    later = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    shown = later.astimezone(zone).replace(tzinfo=None) == local
+    return frozenset({to_instant(local, zone), *([later] if shown else [])})
 
 
 def _next_fixed(times: LocalTimes, zone: tzinfo, after: datetime) -> datetime | None:
@@ -154,7 +193,7 @@ def _last_of_fold(local: datetime, zone: tzinfo, instant: datetime) -> datetime:
     first_pass = _offset(local.replace(fold=0))
     before = instant - (first_pass - _offset(local))
     change = _change_between(zone, before, instant)
-    return (change + first_pass - _SECOND).replace(tzinfo=None)
+    return (change + first_pass - _INSTANT).replace(tzinfo=None)
 
 
 def _offset(aware: datetime) -> timedelta:

@@ -27,7 +27,9 @@ class Place:
     task_id: UUID
 
 
-BEGINNING = Place(datetime(1, 1, 2, tzinfo=timezone.utc), UUID(int=0))
+_LONG_AGO = datetime(1, 1, 2, tzinfo=timezone.utc)
+
+BEGINNING = Place(_LONG_AGO, UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,11 @@ class Suspect:
     task_id: UUID
     open: Open
     schedule: Schedule | None
+    kind: str = "scheduled"
     max_attempts: int | None = None
     on_failure: str | None = None
     resend_after: timedelta | None = None
+    pause_after: int | None = None
 
     @property
     def name(self) -> str:
@@ -118,8 +122,10 @@ def suspects(
 
 def overtaken(database: Database, waiting: Sequence[Suspect]) -> set[UUID]:
     """The task ids of which a later tick of the same schedule was taken."""
+    # A task's own retry got in line later than the tick itself.
+    since = [max(one.open.claimed_at, one.open.lease_until or _LONG_AGO) for one in waiting]
     with database.transaction() as transaction:
-        rows = transaction.run("overtaken", claims=_claims(waiting), **_keys(waiting)).all
+        rows = transaction.run("overtaken", claims=since, **_keys(waiting)).all
     return {row["task_id"] for row in rows}
 
 
@@ -180,9 +186,11 @@ def _suspect(row: dict[str, Any]) -> Suspect:
         row["task_id"],
         Open(due_at=row["tick_due_at"], **known),
         None if row["deleted"] else schedule_of(row),
+        row["tick_kind"],
         row["max_attempts"],
         row["on_failure"],
         row["resend_after"],
+        row["pause_after"],
     )
 
 
@@ -192,7 +200,7 @@ def _tick(one: Suspect, won: Mapping[str, Any]) -> Tick:
         one.task_id,
         nominal,
         due.astimezone(timezone.utc),
-        "recovery",
+        won["kind"],
         won["attempt"],
         won["waited"],
     )

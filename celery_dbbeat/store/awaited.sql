@@ -30,12 +30,14 @@ FROM known WHERE status IS DISTINCT FROM 'done';
 -- name: suspects
 -- All that a decision rests on, of those that are still awaited.
 SELECT now() AS now, t.schedule_id, t.nominal_at AS tick_nominal_at, t.task_id, t.due_at AS tick_due_at,
-       t.attempt, t.losses, t.claimed_at, coalesce(t.sent_at, t.claimed_at) AS sent_at, d.status,
+       t.kind AS tick_kind, t.attempt, t.losses, t.claimed_at, coalesce(t.sent_at, t.claimed_at) AS sent_at, d.status,
        coalesce(d.attempt, 0) AS run_attempt, d.lease_until, d.ended_at, d.error,
        s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression, s.timezone,
-       s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options, s.misfire_grace,
+       coalesce(t.arguments -> 'args', s.args)::text AS args,
+       coalesce(t.arguments -> 'kwargs', s.kwargs)::text AS kwargs, s.options::text AS options, s.misfire_grace,
        s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
-       s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent, s.max_attempts, s.on_failure, s.resend_after
+       s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent, s.max_attempts, s.on_failure,
+       s.resend_after, s.pause_after
 FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[])
      AS m (schedule_id, nominal_at, task_id)
 JOIN dbbeat_tick t ON t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at
@@ -70,7 +72,8 @@ WHERE EXISTS (
 -- From sent back to recorded, if it still stands as it was seen: from its commit it will be sent again,
 -- whoever dies. The attempt is above all that were begun.
 UPDATE dbbeat_tick t
-SET state = 'recorded', awaited = false, kind = 'recovery', claimed_at = now(), replica = %(replica)s,
+SET state = 'recorded', awaited = false, claimed_at = now(), replica = %(replica)s,
+    kind = CASE WHEN t.kind IN ('manual', 'backfill') THEN t.kind ELSE 'recovery' END,
     attempt = least(greatest(t.attempt, m.run_attempt) + 1, 30000), losses = t.losses + 1
 FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
             %(claims)b::timestamptz[], %(run_attempts)b::int[])
@@ -78,7 +81,7 @@ FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b:
 WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
   AND t.nominal_at >= %(first)s
   AND CASE WHEN t.awaited AND t.state = 'sent' THEN t.claimed_at = m.claimed_at ELSE false END
-RETURNING t.task_id, t.attempt, now() - coalesce(t.sent_at, m.claimed_at) AS waited;
+RETURNING t.task_id, t.kind, t.attempt, now() - coalesce(t.sent_at, m.claimed_at) AS waited;
 
 -- name: close_awaited
 -- Nothing more is awaited of these, if they still stand as they were seen; each with its reason.

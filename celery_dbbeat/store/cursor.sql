@@ -2,7 +2,11 @@
 -- Takes due cursors for this transaction; others skip them until it ends. Without the lease on its
 -- shard a cursor is taken only when overdue by the hedge. A schedule that changed between the
 -- snapshot and the lock comes back with `stale`: its cursor is newer than what was read of it.
-WITH due AS MATERIALIZED (
+-- The table of schedules is named first and so locked first, as by TRUNCATE and migrations: in the
+-- other order, one that comes in between and this would wait for each other.
+WITH schedules_first AS (
+    SELECT FROM dbbeat_schedule
+), due AS MATERIALIZED (
     SELECT * FROM dbbeat_cursor
     WHERE due_at <= now() - %(at_least)s
       AND (%(all_shards)s OR shard = ANY(%(shards)s) OR due_at <= now() - %(hedge)s)
@@ -11,8 +15,8 @@ WITH due AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 )
 SELECT now() AS now, due.schedule_id, due.shard, due.nominal_at, due.due_at, due.replan_from,
-       due.held_at, due.runs, due.waits_for, due.waits_since, due.range_at, due.range_state,
-       due.before::text AS before, s.id IS NULL AS stale, s.version, s.name, s.task, s.kind, s.expression,
+       due.held_at, due.runs, due.waits_for, due.waits_since, due.range_at, due.range_until,
+       due.range_state, due.before::text AS before, s.id IS NULL AS stale, s.version, s.name, s.task, s.kind, s.expression,
        s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
        s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
        s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent
@@ -21,8 +25,10 @@ ORDER BY due.due_at;
 
 -- name: claim_late
 -- Takes so many late ones whose turn has come, those first that have waited longest. Only whoever has
--- the row of dbbeat_pace asks.
-WITH due AS MATERIALIZED (
+-- the row of dbbeat_pace asks. The schedules' table is locked first, as above.
+WITH schedules_first AS (
+    SELECT FROM dbbeat_schedule
+), due AS MATERIALIZED (
     SELECT * FROM dbbeat_cursor
     WHERE waits_for = 'turn' AND waits_since <= now()
     ORDER BY waits_since
@@ -30,8 +36,8 @@ WITH due AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 )
 SELECT now() AS now, due.schedule_id, due.shard, due.nominal_at, due.due_at, due.replan_from,
-       due.held_at, due.runs, due.waits_for, due.waits_since, due.range_at, due.range_state,
-       due.before::text AS before, s.id IS NULL AS stale, s.version, s.name, s.task, s.kind, s.expression,
+       due.held_at, due.runs, due.waits_for, due.waits_since, due.range_at, due.range_until,
+       due.range_state, due.before::text AS before, s.id IS NULL AS stale, s.version, s.name, s.task, s.kind, s.expression,
        s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
        s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
        s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent
@@ -91,13 +97,13 @@ RETURNING task_id;
 UPDATE dbbeat_cursor c
 SET nominal_at = p.nominal_at, due_at = p.due_at, replan_from = p.replan_from, held_at = p.held_at,
     runs = p.runs, waits_for = p.waits_for, waits_since = p.waits_since, range_at = p.range_at,
-    range_state = p.range_state, before = p.before::jsonb
+    range_until = p.range_until, range_state = p.range_state, before = p.before::jsonb
 FROM unnest(%(schedule_ids)b::uuid[], %(next_nominals)b::timestamptz[], %(next_dues)b::timestamptz[],
             %(replans)b::timestamptz[], %(helds)b::timestamptz[], %(runs)b::bigint[], %(waits)b::text[],
-            %(waits_since)b::timestamptz[], %(range_ats)b::timestamptz[], %(range_states)b::text[],
-            %(befores)b::text[])
+            %(waits_since)b::timestamptz[], %(range_ats)b::timestamptz[], %(range_untils)b::timestamptz[],
+            %(range_states)b::text[], %(befores)b::text[])
      AS p (schedule_id, nominal_at, due_at, replan_from, held_at, runs, waits_for, waits_since, range_at,
-           range_state, before)
+           range_until, range_state, before)
 WHERE c.schedule_id = p.schedule_id;
 
 -- name: revisit

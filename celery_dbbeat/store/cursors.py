@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from celery_dbbeat.rules.plan import Plan
+from celery_dbbeat.rules.plan import NotSent, Plan
 from celery_dbbeat.rules.schedule import Cursor, Schedule
 from celery_dbbeat.rules.tick import Tick, task_id
 from celery_dbbeat.store.database import Database, Transaction
-from celery_dbbeat.store.rows import schedule_of, utc
+from celery_dbbeat.store.rows import schedule_of, tick_keys, utc
 
 SHARDS = 256
 
@@ -117,6 +117,7 @@ def _cursor_of(row: dict[str, Any]) -> Cursor:
         row["waits_for"],
         utc(row["waits_since"]),
         utc(row["range_at"]),
+        utc(row["range_until"]),
         row["range_state"],
         row["before"],
     )
@@ -148,6 +149,7 @@ def record(
             waits=[plan.cursor.waits_for for _, plan in others],
             waits_since=[plan.cursor.waits_since for _, plan in others],
             range_ats=[plan.cursor.range_at for _, plan in others],
+            range_untils=[plan.cursor.range_until for _, plan in others],
             range_states=[plan.cursor.range_state for _, plan in others],
             befores=[plan.cursor.before for _, plan in others],
         )
@@ -175,6 +177,8 @@ def _record_not_sent(
     transaction: Transaction, planned: Sequence[tuple[Due, Plan]], replica: str
 ) -> None:
     ranges = [(due, one) for due, plan in planned for one in plan.not_sent]
+    longer = _lengthen(transaction, [(due, one) for due, one in ranges if one.goes_on])
+    ranges = [(due, one) for due, one in ranges if not one.goes_on or due.schedule.id not in longer]
     if not ranges:
         return
     transaction.run(
@@ -189,6 +193,31 @@ def _record_not_sent(
         reasons=[one.reason for _, one in ranges],
         replica=replica,
     )
+
+
+def _lengthen(transaction: Transaction, ranges: Sequence[tuple[Due, NotSent]]) -> set[UUID]:
+    """Make rows longer that are there already; returns the schedules of which there was one."""
+    there = [(due, one, one.goes_on) for due, one in ranges if one.goes_on is not None]
+    if not there:
+        return set()
+    keys = [
+        {
+            "schedule_id": due.schedule.id,
+            "nominal_at": row.first_at,
+            "task_id": task_id(due.schedule.id, row.first_at),
+        }
+        for due, _, row in there
+    ]
+    rows = transaction.run(
+        "lengthen",
+        untils=[row.last_at for _, _, row in there],
+        states=[one.state for _, one, _ in there],
+        last_ats=[one.last_at for _, one, _ in there],
+        counts=[one.count for _, one, _ in there],
+        reasons=[one.reason for _, one, _ in there],
+        **tick_keys(keys),
+    ).all
+    return {row["schedule_id"] for row in rows}
 
 
 def revisit(transaction: Transaction, schedule_ids: Sequence[UUID]) -> None:

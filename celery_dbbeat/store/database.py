@@ -94,6 +94,13 @@ class Transaction:
         """Run one named statement."""
         return Rows(self._connection.execute(self._sql[name], parameters, binary=True))
 
+    def act_as(self, user: str | None, source: str) -> None:
+        """Say who changes schedules in this transaction, and by which way: the audit keeps it.
+
+        Without a user it is the database's.
+        """
+        self.run("act_as", user=user or "", source=source)
+
 
 class Rows:
     """What a statement returned."""

@@ -37,7 +37,8 @@ class HistoryEntry:
     """One tick with its run, or a range of fire times not sent with the reason.
 
     What is not known is None: `last` of anything but a range; `started` and all else of the run
-    where no worker with the guard has taken the tick.
+    where no worker with the guard has taken the tick; `epoch` of what a replica without the lease
+    decided.
     """
 
     task_id: UUID
@@ -59,6 +60,8 @@ class HistoryEntry:
     ended: datetime | None
     error: str | None
     earlier: tuple[EarlierRun, ...]
+    recorded: datetime
+    epoch: int | None
 
     @property
     def lateness(self) -> timedelta | None:
@@ -108,6 +111,15 @@ def history(
         if len(rows) >= limit:
             break
         until = since
+    runs = _runs(transaction, rows)
+    return [_entry(row, runs.get(row["task_id"], {})) for row in rows]
+
+
+def decided_at(
+    transaction: Transaction, schedule_id: UUID, instant: datetime
+) -> list[HistoryEntry]:
+    """What was decided of this one fire time: its ticks, and the range it lies in."""
+    rows = transaction.run("decided_at", schedule_id=schedule_id, instant=instant).all
     runs = _runs(transaction, rows)
     return [_entry(row, runs.get(row["task_id"], {})) for row in rows]
 
@@ -194,6 +206,8 @@ def _entry(tick: dict[str, Any], run: dict[str, Any]) -> HistoryEntry:
         ended=utc(run.get("ended_at")),
         error=run.get("error"),
         earlier=tuple(_earlier(one) for one in run.get("earlier", [])),
+        recorded=tick["recorded_at"].astimezone(UTC),
+        epoch=tick["epoch"],
     )
 
 

@@ -5,11 +5,26 @@
 SELECT id, clock_timestamp() AS now FROM dbbeat_schedule WHERE name = %(name)s;
 
 -- name: history
-SELECT nominal_at, last_at, count, state, kind, attempt, due_at, sent_at, outcome, reason, replica, task_id
+SELECT nominal_at, last_at, count, state, kind, attempt, due_at, recorded_at, sent_at, outcome, reason,
+       replica, epoch, task_id
 FROM dbbeat_tick
 WHERE schedule_id = %(schedule_id)s AND nominal_at >= %(since)s AND nominal_at < %(before)s
 ORDER BY nominal_at DESC, task_id DESC
 LIMIT %(limit)s;
+
+-- name: decided_at
+-- The ticks of one fire time, and the range of fire times not sent that reaches over it.
+SELECT nominal_at, last_at, count, state, kind, attempt, due_at, recorded_at, sent_at, outcome, reason,
+       replica, epoch, task_id
+FROM dbbeat_tick WHERE schedule_id = %(schedule_id)s AND nominal_at = %(instant)s
+UNION ALL
+SELECT * FROM (
+    SELECT nominal_at, last_at, count, state, kind, attempt, due_at, recorded_at, sent_at, outcome, reason,
+           replica, epoch, task_id
+    FROM dbbeat_tick WHERE schedule_id = %(schedule_id)s AND last_at >= %(instant)s
+    ORDER BY last_at LIMIT 1
+) AS over
+WHERE nominal_at < %(instant)s;
 
 -- name: runs_of
 SELECT d.task_id, d.schedule, d.status, d.retries, d.worker, d.started_at, d.ended_at, d.result, d.error,

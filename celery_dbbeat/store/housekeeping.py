@@ -28,7 +28,7 @@ def keep(database: Database, retention: timedelta) -> bool:
 
 
 def _retire(database: Database, retention: timedelta) -> bool:
-    """Forget old ticks and runs step by step, each step a transaction of its own."""
+    """Forget old ticks, runs and deleted schedules, each step a transaction of its own."""
     stop_at = monotonic() + RETIRE_FOR
     while monotonic() < stop_at:
         try:
@@ -37,6 +37,6 @@ def _retire(database: Database, retention: timedelta) -> bool:
             if isinstance(error.__cause__, LockNotAvailable):
                 return True  # somebody reads what is to go: another time
             raise
-        if step is None:
+        if step is None and not database.run("retire_audit", keep=retention).one()["deleted"]:
             return True
     return False

@@ -58,7 +58,7 @@ WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_i
 -- name: waiting_slice
 -- The next schedules after a place that wait for a run to end.
 SELECT c.schedule_id, c.waits_since, s.max_concurrent
-FROM dbbeat_cursor c JOIN dbbeat_schedule s ON s.id = c.schedule_id
+FROM dbbeat_schedule s JOIN dbbeat_cursor c ON s.id = c.schedule_id
 WHERE c.waits_for = 'run' AND c.due_at IS NULL
   AND (c.waits_since, c.schedule_id) > (%(waits_since)s, %(schedule_id)s)
 ORDER BY c.waits_since, c.schedule_id

@@ -18,7 +18,13 @@ WHERE c.oid = 'dbbeat_schedule'::regclass;
 SELECT dbbeat_make_partitions(%(days)s) AS made;
 
 -- name: retire
-SELECT dbbeat_retire(%(keep)s) AS step;
+-- What a backfill brought back from before stays until a day after its end: its ids still mean something.
+SELECT dbbeat_retire(greatest(%(keep)s::interval, (
+    SELECT now() - min(start_at) FROM dbbeat_backfill
+    WHERE state = 'running' OR cardinality(open_ids) > 0 OR ended_at > now() - interval '1 day'))) AS step;
+
+-- name: retire_audit
+SELECT dbbeat_retire_audit(%(keep)s) AS deleted;
 
 -- name: database_now
 SELECT clock_timestamp() AS now;

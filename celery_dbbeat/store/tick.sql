@@ -1,15 +1,24 @@
 -- name: record_not_sent
--- A range that goes on with one that is there already makes that one longer.
-INSERT INTO dbbeat_tick AS t (schedule_id, nominal_at, task_id, state, due_at, replica, epoch,
+INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica, epoch,
                          last_at, count, reason)
 SELECT schedule_id, first_at, task_id, state, first_at, %(replica)s, epoch, last_at, count, reason
 FROM unnest(%(schedule_ids)b::uuid[], %(first_ats)b::timestamptz[], %(task_ids)b::uuid[],
             %(states)b::text[], %(epochs)b::bigint[], %(last_ats)b::timestamptz[],
             %(counts)b::bigint[], %(reasons)b::text[])
      AS n (schedule_id, first_at, task_id, state, epoch, last_at, count, reason)
-ON CONFLICT (schedule_id, nominal_at, task_id) DO UPDATE
-SET last_at = excluded.last_at, count = t.count + excluded.count, reason = excluded.reason
-WHERE t.state = excluded.state AND t.last_at < excluded.last_at;
+ON CONFLICT DO NOTHING;
+
+-- name: lengthen
+-- Ranges that go on with one that is there: it gets longer, if it still ends where it did. Nobody else
+-- has the cursor meanwhile, but a backfill may have taken fire times out of the range before.
+UPDATE dbbeat_tick t SET last_at = n.last_at, count = t.count + n.count, reason = n.reason
+FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
+            %(untils)b::timestamptz[], %(states)b::text[], %(last_ats)b::timestamptz[],
+            %(counts)b::bigint[], %(reasons)b::text[])
+     AS n (schedule_id, nominal_at, task_id, until, state, last_at, count, reason)
+WHERE t.schedule_id = n.schedule_id AND t.nominal_at = n.nominal_at AND t.task_id = n.task_id
+  AND t.nominal_at >= %(first)s AND t.state = n.state AND t.last_at = n.until
+RETURNING t.schedule_id;
 
 -- name: mark_sent
 -- Only what is recorded becomes sent, and only by the sending of this attempt: who comes late must not
@@ -66,13 +75,14 @@ WITH adopted AS (
          AS m (schedule_id, nominal_at, task_id)
     WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
       AND t.nominal_at >= %(first)s
-    RETURNING t.schedule_id, t.nominal_at, t.task_id, t.due_at, t.attempt, t.kind,
+    RETURNING t.schedule_id, t.nominal_at, t.task_id, t.due_at, t.attempt, t.kind, t.arguments,
               CASE WHEN t.losses > 0 THEN now() - t.sent_at END AS waited
 )
 SELECT now() AS now, a.schedule_id, a.nominal_at AS tick_nominal_at, a.task_id, a.due_at AS tick_due_at,
        a.attempt, a.kind AS tick_kind, coalesce(a.waited, interval '0') AS waited,
        s.id IS NULL AS deleted, s.version, s.name, s.task, s.kind, s.expression,
-       s.timezone, s.args::text AS args, s.kwargs::text AS kwargs, s.options::text AS options,
+       s.timezone, coalesce(a.arguments -> 'args', s.args)::text AS args,
+       coalesce(a.arguments -> 'kwargs', s.kwargs)::text AS kwargs, s.options::text AS options,
        s.misfire_grace, s.overlap, s.jitter, s.start_at, s.end_at, s.max_runs,
        s.exclude::text AS exclude, s.catch_up, s.catch_up_limit, s.max_concurrent
 FROM adopted a LEFT JOIN dbbeat_schedule s ON s.id = a.schedule_id

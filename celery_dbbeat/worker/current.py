@@ -76,6 +76,8 @@ class Execution:
     #: Whether `once` was ever entered.
     entered: bool = False
     effect: Effect | None = field(default=None)
+    #: Celery's state of the task, as soon as its body has ended.
+    state: str | None = None
     #: Whether it is to end for a newer tick.
     cancelled: Callable[[], bool] = field(default=lambda: False)
 

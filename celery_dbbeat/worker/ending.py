@@ -1,9 +1,11 @@
 """How a run ended, by what Celery's tracer says of it."""
 
+import traceback
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from billiard.einfo import ExceptionInfo
 from celery import states
 from celery.exceptions import Reject, Retry
 
@@ -23,7 +25,7 @@ def ending_of(
 ) -> Ending:
     """Translate the tracer's answer; `rest` is how long a message may be on its way."""
     if info is None:
-        return Ending("done", states.SUCCESS)
+        return _without_info(execution, outcome)
     state, error = str(info.state), info.retval
     told = _told(error)
     if state == states.RETRY:
@@ -38,6 +40,26 @@ def ending_of(
         patience = rest * 4 ** min(execution.run.attempt - 1, _MOST_QUADRUPLINGS)
         return Ending("released", state, told, trace, patience)
     return Ending("failed", state, told, trace)
+
+
+def _without_info(execution: Execution, outcome: Any) -> Ending:
+    # Older versions of Celery say by nothing else that they broke.
+    if isinstance(outcome, ExceptionInfo) and outcome.internal:
+        return broken_off(execution, outcome.exception)
+    return Ending("done", states.SUCCESS)
+
+
+def broken_off(execution: Execution, error: BaseException) -> Ending:
+    """What Celery says when it broke itself: it could not store the result, say.
+
+    The task has run, so it is not run again; only a success is known to be one.
+    """
+    told = f"Celery could not bring it to its end: {_told(error)}"
+    if execution.state == states.SUCCESS:
+        return Ending("done", states.SUCCESS, told)
+    # The task's own error is in there, as what was being handled when this one was raised.
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return Ending("failed", states.FAILURE, told, trace)
 
 
 def _told(error: Any) -> str:
@@ -79,7 +101,11 @@ def _lost_its_database(execution: Execution, error: BaseException) -> bool:
 
 
 def _sqlstate(error: BaseException) -> str | None:
-    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    try:
+        code = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    except Exception:  # noqa: BLE001 - user code
+        return None
+    return code if isinstance(code, str) else None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

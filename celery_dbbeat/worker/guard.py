@@ -29,7 +29,8 @@ from typing import Any
 from billiard.einfo import ExceptionInfo
 from celery import states
 from celery.app.trace import TraceInfo, trace_ok_t
-from celery.exceptions import Reject
+from celery.exceptions import Reject, SoftTimeLimitExceeded
+from celery.signals import task_postrun
 
 from celery_dbbeat.clock import monotonic, worker_now
 from celery_dbbeat.errors import DbbeatError
@@ -41,7 +42,7 @@ from celery_dbbeat.store.runs import Ending, Run
 from celery_dbbeat.worker.asked import Asked
 from celery_dbbeat.worker.connections import Connections
 from celery_dbbeat.worker.current import CurrentTick, Execution, executing, read_tick, run_of
-from celery_dbbeat.worker.ending import ending_of, never_committed
+from celery_dbbeat.worker.ending import broken_off, ending_of, never_committed
 from celery_dbbeat.worker.renewer import Renewer
 
 logger = logging.getLogger(__name__)
@@ -126,6 +127,10 @@ class Guard:
         token = executing.set(execution)
         try:
             traced = trace()
+        except Exception as error:
+            # Not the task's: Celery has those in its answer.
+            self._finish(execution, broken_off(execution, error))
+            raise
         except BaseException:
             # The process is ending: the lease runs out, and another takes the tick.
             self._renewer.let_go(execution.run)
@@ -133,16 +138,16 @@ class Guard:
         finally:
             executing.reset(token)
         try:
-            self._finish(execution, traced[1], traced[0])
+            ending = ending_of(execution, traced[1], traced[0], worker_now(), self._rest)
+            self._finish(execution, ending)
         except BaseException:
             self._renewer.let_go(execution.run)
             raise
         hit("after_finish")
         return traced
 
-    def _finish(self, execution: Execution, info: Any, outcome: Any) -> None:
+    def _finish(self, execution: Execution, ending: Ending) -> None:
         run, effect = execution.run, execution.effect
-        ending = ending_of(execution, info, outcome, worker_now(), self._rest)
         if (
             effect is not None
             and effect.committed
@@ -158,7 +163,7 @@ class Guard:
                     logger.error("task %s: %s", run.task_id, ending.error)
                 if not runs.finish(database, run, ending):
                     self._lost(run, ending, database)
-        except DbbeatError as error:
+        except (DbbeatError, SoftTimeLimitExceeded) as error:
             logger.warning("how task %s ended is written down later: %s", run.task_id, error)
             self._renewer.finish_later(run, ending)
         else:
@@ -174,6 +179,16 @@ class Guard:
             run.schedule,
             run.attempt,
         )
+
+
+def _note_state(*, task_id: str, state: str | None, **_: Any) -> None:
+    """Remember how the task's body ended, whatever Celery then makes of it."""
+    execution = executing.get()
+    if execution is not None and task_id == execution.tick.task_id:
+        execution.state = state
+
+
+task_postrun.connect(_note_state)
 
 
 def _back_to_the_broker(error: DbbeatError) -> Any:

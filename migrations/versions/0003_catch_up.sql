@@ -4,12 +4,13 @@
 --   waits_for 'turn', waits_since set: its next fire time is late, and goes when there is room for late
 --     ones; in the order of waits_since. With due_at set instead: it was late until just now.
 --   waits_for 'run': since waits_since, a run has to end first.
--- range_at, range_state: the row of dbbeat_tick to which the next fire time belongs, if it is not sent
--- for the same reason as those before. before: the *when* of fire times that had passed when it was changed.
+-- range_at, range_until, range_state: the row of dbbeat_tick that ends with the fire time before; the next
+-- one belongs to it, too, if it is not sent for the same reason. before: the *when* of fire times that had passed when it was changed.
 ALTER TABLE dbbeat_cursor
     ADD COLUMN waits_for text,
     ADD COLUMN waits_since timestamptz,
     ADD COLUMN range_at timestamptz,
+    ADD COLUMN range_until timestamptz,
     ADD COLUMN range_state text,
     ADD COLUMN before jsonb,
     ADD CONSTRAINT dbbeat_cursor_waits_for_known CHECK (waits_for IN ('turn', 'run'));

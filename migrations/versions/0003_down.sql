@@ -1,8 +1,38 @@
 -- views
+DROP INDEX dbbeat_schedule_by_state, dbbeat_schedule_by_task, dbbeat_schedule_by_queue,
+    dbbeat_schedule_by_owner, dbbeat_schedule_by_label, dbbeat_schedule_by_word;
 
 -- audit
+DROP TRIGGER dbbeat_schedule_written ON dbbeat_schedule;
+DROP TRIGGER dbbeat_schedule_truncating ON dbbeat_schedule;
+DROP TRIGGER dbbeat_schedule_audited ON dbbeat_schedule;
+DROP FUNCTION dbbeat_schedule_written(), dbbeat_schedule_deleting(), dbbeat_schedule_truncating();
+CREATE OR REPLACE FUNCTION dbbeat_schedule_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO dbbeat_cursor (schedule_id, shard, version, due_at, replan_from, held_at)
+    SELECT id, get_byte(uuid_send(id), 0), version,
+           CASE WHEN state = 'active' THEN clock_timestamp() END,
+           clock_timestamp(),
+           CASE WHEN state <> 'active' THEN clock_timestamp() END
+    FROM new_rows;
+    PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
+    RETURN NULL;
+END $$;
+DROP FUNCTION dbbeat_retire_audit(interval), dbbeat_actor(), dbbeat_audited(jsonb), dbbeat_when_columns();
+DROP AGGREGATE dbbeat_laid_over(jsonb);
+DROP INDEX dbbeat_tick_ranges;
+DROP TABLE dbbeat_audit;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION dbbeat_schedule_inserted() SECURITY DEFINER SET search_path = %I, pg_temp',
+                   current_schema());
+END $$;
 
 -- orders
+DROP FUNCTION dbbeat_trigger;
+DROP TABLE dbbeat_backfill;
+DROP FUNCTION dbbeat_backfill_ordered;
+ALTER TABLE dbbeat_tick DROP COLUMN arguments;
 
 -- catch_up
 UPDATE dbbeat_cursor c SET due_at = coalesce(c.due_at, now())
@@ -95,6 +125,6 @@ ALTER TABLE dbbeat_schedule
 
 -- catch_up, once the trigger that wrote to them is as it was
 ALTER TABLE dbbeat_cursor
-    DROP COLUMN waits_for, DROP COLUMN waits_since, DROP COLUMN range_at, DROP COLUMN range_state,
-    DROP COLUMN before;
+    DROP COLUMN waits_for, DROP COLUMN waits_since, DROP COLUMN range_at, DROP COLUMN range_until,
+    DROP COLUMN range_state, DROP COLUMN before;
 DROP TABLE dbbeat_pace, dbbeat_open, dbbeat_cancelled;

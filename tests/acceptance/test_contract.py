@@ -73,6 +73,14 @@ def test_inside_a_worker(cluster: Cluster) -> None:
     assert cluster.tables.value("SELECT count(*) FROM dbbeat_replica") == 0
 
 
+@pytest.mark.parametrize("setting", [{"DBBEAT_URL": "nonsense"}, {"DBBEAT_LEASE_TTL": "soon"}])
+def test_a_wrong_setting_ends_beat_with_one_line(cluster: Cluster, setting: dict[str, str]) -> None:
+    beat = cluster.run("beat", **setting)
+    assert beat.wait(30) == 1
+    assert f"Error: {next(iter(setting)).lower()} is " in beat.log()
+    assert "Traceback" not in beat.log()
+
+
 def test_beat_init_is_signalled(cluster: Cluster) -> None:
     handler = """
 from celery.signals import beat_init

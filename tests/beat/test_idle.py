@@ -63,3 +63,26 @@ def test_it_is_less_than_one_statement_a_second(
     run_for(replica, leases * LEASE_TTL)
     # One renewal more or less may fall into the time that is watched.
     assert 0 < len(statements) <= (leases + 1) * ALLOWED_A_LEASE, statements
+
+
+def test_a_cursor_that_somebody_holds_is_looked_at_now_and_then(
+    replica: Replica, database_url: str, statements: list[str]
+) -> None:
+    """It stays due while a person's transaction is open: no reason to ask without a pause."""
+    with psycopg.connect(psycopg_url(database_url), autocommit=True) as person:
+        person.execute(
+            "INSERT INTO dbbeat_schedule (name, task, kind, expression)"
+            " VALUES ('each second', 'work', 'interval', '1')"
+        )
+        run_for(replica, LEASE_TTL)
+        with person.transaction():
+            person.execute("SELECT FROM dbbeat_cursor FOR UPDATE")
+            run_for(replica, LEASE_TTL)  # by now it is due
+            statements.clear()
+            run_for(replica, LEASE_TTL)
+            # BEGIN and its settings, claim, outlook and COMMIT, ten times a second.
+            assert 0 < len(statements) <= 12 * 5 + ALLOWED_A_LEASE
+        run_for(replica, LEASE_TTL)
+        sent = person.execute("SELECT count(*) FROM dbbeat_tick WHERE state = 'sent'").fetchone()
+        assert sent is not None
+        assert sent[0] > 1

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, cast
@@ -43,7 +44,9 @@ REFUSED: dict[str, tuple[Outgoing, str]] = {
     "keywords in a list": (outgoing(kwargs=["a"]), "ScheduleError: kwargs is .* JSON object"),
     "serializer nobody has": (outgoing(options={"serializer": "x"}), "SerializerNotInstalled"),
     "compression nobody has": (outgoing(options={"compression": "x"}), "KeyError: 'x'"),
-    "expires that is no time": (outgoing(options={"expires": "soon"}), "ValueError"),
+    "expires that is no time": (outgoing(options={"expires": "soon"}), "options.expires is"),
+    "a limit that ends workers": (outgoing(options={"time_limit": "x"}), "options.time_limit is"),
+    "an id by another way": (outgoing(options={"headers": {"id": 1}}), "options.headers is"),
     "countdown beyond all time": (outgoing(options={"countdown": 1e30}), "OverflowError"),
 }
 
@@ -160,3 +163,17 @@ def test_a_plain_send_does_listen_for_the_result(make_app: MakeApp, redis_url: s
         assert client.pubsub_channels("celery-task-meta-*")
     result.forget()
     app.backend.result_consumer.stop()
+
+
+def test_long_arguments_are_not_kept(app: Celery, make_publisher: MakePublisher) -> None:
+    """Thousands of schedules with long arguments would fill the memory of beat."""
+    publisher = make_publisher(app)
+    publisher.publish(numbered(1))
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            publisher.publish([outgoing("elsewhere.long", args=[number, "x" * 1_000_000])])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10_000_000

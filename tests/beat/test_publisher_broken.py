@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
+import redis
 from celery import Celery
 
 from celery_dbbeat import failpoints
@@ -237,3 +238,21 @@ def _unavailable(publisher: Publisher) -> bool:
     except BrokerUnavailable:
         return True
     return False
+
+
+@pytest.mark.parametrize(
+    "cause", [("CONFIG", "SET", "maxmemory", "1"), ("REPLICAOF", LOOPBACK, "1")]
+)
+def test_a_redis_that_takes_no_writes_is_as_good_as_none(
+    cause: tuple[str, ...], own_redis: Redis, make_app: MakeApp, make_publisher: MakePublisher
+) -> None:
+    """It is full, or became a replica. No message is to blame, so none is tried by itself."""
+    publisher = make_publisher(make_app(own_redis.url), TIMEOUT)
+    publisher.publish(numbered(1))
+    with redis.Redis.from_url(own_redis.url) as client:
+        client.execute_command(*cause)
+        batch = numbered(50)
+        assert_nothing_sent(publisher.publish(batch), [*batch])
+        client.execute_command("CONFIG", "SET", "maxmemory", "0")
+        client.execute_command("REPLICAOF", "NO", "ONE")
+    assert_works_again(publisher, own_redis.url)

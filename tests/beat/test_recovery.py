@@ -38,7 +38,7 @@ class TestRuns:
         assert fate(person, identity) == DONE
         assert redis_ids(redis_url) == []
 
-    @pytest.mark.parametrize("status", ["running", "retry", "released"])
+    @pytest.mark.parametrize("status", ["running", "released"])
     def test_a_lost_run_is_sent_again_at_once(
         self, status: str, beat: Leader, person: Person, sent: Send, redis_url: str
     ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.beat.broker import redis_lists
 from tests.beat.leader import AWAITED, Leader, Send, attempts, fate, take_messages
 from tests.store.kit import Person
-from tests.support.guarded import age, read_queue
+from tests.support.guarded import age, read_queue, run
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -44,6 +44,20 @@ class TestNeverTaken:
         beat.look()
         assert attempts(redis_url) == [1]
         assert fate(person, identity) == AWAITED
+
+    def test_so_may_a_retry_of_its_own(
+        self, beat: Leader, person: Person, sent: Send, redis_url: str
+    ) -> None:
+        read_queue(person)
+        identity = sent(taken=False)
+        run(person, identity, "retry", lease=SECOND)
+        age(person, HOUR)
+        beat.look()
+        assert attempts(redis_url) == [1]
+        assert fate(person, identity) == AWAITED
+        take_messages(redis_url)
+        beat.look()
+        assert attempts(redis_url) == [2]
 
     def test_unless_a_later_one_was_taken(
         self, beat: Leader, person: Person, sent: Send, redis_url: str

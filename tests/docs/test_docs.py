@@ -1,21 +1,28 @@
 """What the documents say is run, or compared with what is there."""
 
+import json
 import re
-from dataclasses import fields
-from datetime import date, datetime, timezone
+from dataclasses import fields, replace
+from datetime import date, datetime, time, timezone
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
 from sqlalchemy import NullPool, create_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
+from celery_dbbeat.rules.describe import describe
+from celery_dbbeat.rules.exclude import read_exclusions
+from celery_dbbeat.rules.preview import preview
+from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.trigger import KINDS, parse_trigger
 from celery_dbbeat.settings import PREFIX, Settings
 from tests.support.services import psycopg_url
 
+SCHEDULE = Schedule(UUID(int=1), 1, "a schedule", "shop.tasks.cleanup", "cron", "@daily")
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("example_project/*.md")])
 
@@ -85,11 +92,36 @@ def test_every_setting_is_in_the_table_and_nothing_else() -> None:
 
 
 def test_the_kinds_are_those_of_the_code_and_their_examples_fire() -> None:
-    rows = _rows("docs/schedules.md", "kind")
+    rows = _rows("docs/time.md", "kind")
     assert {row[0].strip("`") for row in rows} == set(KINDS)
     for kind, _, example in rows:
         trigger = parse_trigger(kind.strip("`"), example.strip("`"))
         assert trigger.next(datetime(2026, 1, 1, tzinfo=timezone.utc)) is not None
+
+
+def test_expressions_mean_what_their_words_say() -> None:
+    for expression, told in _rows("docs/time.md", "cron"):
+        schedule = replace(SCHEDULE, kind="cron", expression=expression.strip("`"))
+        assert describe(schedule) == f"{told}, UTC"
+
+
+def test_what_fires_when_clocks_change_is_what_the_table_says() -> None:
+    for shown, *cells in _rows("docs/time.md", "schedule"):
+        kind, expression = shown.strip("`").split("` `")
+        schedule = replace(SCHEDULE, kind=kind, expression=expression, timezone="America/New_York")
+        for cell, day in zip(cells, (date(2026, 3, 8), date(2026, 11, 1)), strict=True):
+            midnight = datetime.combine(day, time(), ZoneInfo("America/New_York"))
+            fires = (one.local for one in preview(schedule, 40, midnight))
+            inside = [
+                at for at in fires if at.date() == day and time(1) <= at.time() <= time(3, 30)
+            ]
+            assert (", ".join(f"{at:%H:%M}" for at in inside) or "–") == cell, shown
+
+
+def test_each_entry_of_exclude_is_read() -> None:
+    entries = [row[0].strip("`") for row in _rows("docs/time.md", "entry")]
+    assert len(entries) == 5
+    assert read_exclusions(json.dumps(entries), "Europe/Berlin")
 
 
 def test_the_states_of_a_tick_are_those_of_the_table(database_url: str) -> None:

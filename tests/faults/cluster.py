@@ -122,6 +122,8 @@ class Cluster:
         report = self.look()
         self.check_running()
         report.check()
+        found = self.tables.check()
+        assert found.complete, f"the package's own check disagrees: {found}"
         return report
 
     def look(self) -> Report:

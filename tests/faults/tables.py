@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
 
+from celery_dbbeat.store.completeness import Completeness, check
+from celery_dbbeat.store.database import Database
 from tests.faults.app import TASK
 from tests.support.postgres import psycopg_url
 from tests.support.waiting import wait_until
@@ -36,12 +39,14 @@ TERMINATE = """
     SELECT count(pg_terminate_backend(pid)) AS n FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'celery-dbbeat'
 """
+DAY = timedelta(days=1)
 
 
 class Tables:
     """One database with the tables in it."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
         self.url = psycopg_url(url)
 
     @contextmanager
@@ -64,6 +69,12 @@ class Tables:
         (row,) = self.rows(statement, **parameters)
         (value,) = row.values()
         return value
+
+    def check(self) -> Completeness:
+        """What the package's own check says, which the checker here knows nothing of."""
+        with Database(self._url, None, 5.0) as database:
+            now = database.now()
+            return check(database, now - DAY, now, 90 * DAY, 5)
 
     def add(self, name: str, every: str = "1", count: int = 1, task: str = TASK) -> list[UUID]:
         """Insert so many schedules with an interval; return their ids."""

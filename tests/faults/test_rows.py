@@ -73,6 +73,8 @@ def test_a_bad_schedule_is_invalid_with_a_reason_and_the_others_go_on(
     wait_until(lambda: not found(), 15, lambda: f"reasons for {found()}\n{cluster.logs()}")
     states = {row["state"] for row in cluster.tables.rows(STATES, names=list(bad))}
     assert states == {"invalid"}
+    sources = "SELECT DISTINCT source FROM dbbeat_audit WHERE after ->> 'state' = 'invalid'"
+    assert cluster.tables.value(sources) == "beat"
     cluster.tables.wait_until_sent(1)
     cluster.finish()
 

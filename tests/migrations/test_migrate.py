@@ -20,6 +20,8 @@ from tests.support.waiting import wait_until
 
 TABLES = {
     "dbbeat_alembic_version",
+    "dbbeat_audit",
+    "dbbeat_backfill",
     "dbbeat_cancelled",
     "dbbeat_cursor",
     "dbbeat_dedup",

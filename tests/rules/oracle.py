@@ -8,7 +8,7 @@ clocks show, and keeps what the policy of `celery_dbbeat.rules.zone` asks for.
 from __future__ import annotations
 
 import calendar
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from functools import cache, lru_cache
@@ -95,12 +95,29 @@ def fire_times(
     }
     days = {day for day in {day for _, day, _ in found.shown} if spec.matches(day)}
     hits = [entry for entry in found.shown if entry[2] in times and entry[1] in days]
-    if spec.runs_through:
+    late = {instant for low, high, instant in found.gaps if _any(spec, times, low, high, step)}
+    return _by_policy(hits, late, runs_through=spec.runs_through)
+
+
+def fire_times_of(
+    times: Collection[datetime], zone_name: str, start: datetime, end: datetime, *, through: bool
+) -> list[datetime]:
+    """The same for local times, on whole minutes, of which all in that stretch are given."""
+    found = clocks(zone_name, start, end, 60)
+    pairs = {(at.date(), at.hour * 3600 + at.minute * 60) for at in times}
+    hits = [entry for entry in found.shown if entry[1:] in pairs]
+    late = {at for low, high, at in found.gaps if any(low <= time <= high for time in times)}
+    return _by_policy(hits, late, runs_through=through)
+
+
+def _by_policy(
+    hits: list[tuple[datetime, date, int]], late: set[datetime], *, runs_through: bool
+) -> list[datetime]:
+    if runs_through:
         return [instant for instant, _, _ in hits]
     earliest: dict[tuple[date, int], datetime] = {}
     for instant, day, seconds in hits:
         earliest.setdefault((day, seconds), instant)
-    late = {instant for low, high, instant in found.gaps if _any(spec, times, low, high, step)}
     return sorted(late.union(earliest.values()))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from celery_dbbeat.rules.decision import NotSent
+from celery_dbbeat.rules.decision import NotSent, Stretch
 from celery_dbbeat.rules.due import WALK_LIMIT, still_wanted
 from celery_dbbeat.rules.plan import Plan, plan
 from celery_dbbeat.rules.schedule import Cursor, Schedule
@@ -48,9 +48,13 @@ def play(
         assert len([one for one in decided.ticks if one.kind == "catch_up"]) <= turn
         sent += [one.nominal_at for one in decided.ticks]
         for one in decided.not_sent:
-            before = left.get(one.first_at)
-            count = one.count + (0 if before is None else before.count)
-            left[one.first_at] = replace(one, count=count)
+            if one.goes_on is None:
+                left[one.first_at] = one
+                continue
+            row = left[one.goes_on.first_at]
+            assert (row.last_at, row.state) == (one.goes_on.last_at, one.state)
+            longer = replace(row, last_at=one.last_at, count=row.count + one.count)
+            left[row.first_at] = longer
         assert decided.cursor != cursor, "it goes on"
         cursor = decided.cursor
     return sent, list(left.values()), cursor
@@ -234,11 +238,11 @@ class TestOneRange:
         daily = replace(ALL, expression="86400", catch_up="none")
         day = timedelta(days=1)
         missed = plan(daily, Cursor(NINE, NINE), NINE + HOUR).cursor
-        assert (missed.range_at, missed.range_state) == (NINE, "missed")
+        assert (missed.range_at, missed.range_until) == (NINE, NINE)
         again = plan(daily, missed, NINE + day + HOUR)
-        assert [(one.first_at, one.last_at, one.count) for one in again.not_sent] == [
-            (NINE, NINE + day, 1)
-        ]
+        (one,) = again.not_sent
+        assert (one.first_at, one.count, one.goes_on) == (NINE + day, 1, Stretch(NINE, NINE))
+        assert (again.cursor.range_at, again.cursor.range_until) == (NINE, NINE + day)
         sent = plan(daily, again.cursor, NINE + 2 * day)
         assert sent.ticks
         assert sent.cursor.plain

@@ -101,9 +101,15 @@ def test_an_expression_fires(text: str, expected: list[str]) -> None:
         ("1--2 * * * *", "minute '1--2'"),
         ("*-5 * * * *", "minute '*-5'"),
         ("R * * * *", "minute 'r'"),
-        ("R(0-5) * * * *", "characters"),
-        ("H * * * *", "minute 'h'"),
-        ("H/15 * * * *", "minute 'h/15'"),
+        ("R(0-5) * * * *", "minute 'r(0-5)'"),
+        ("$(0) * * * *", "characters"),
+        ("H * * * *", "'h' is spread by the name of the schedule, and there is none"),
+        ("H(0-60) * * * *", "minute 'h(0-60)' is out of range: allowed are a to b from 0 to 59"),
+        ("H(9-3) * * * *", "the lower one first"),
+        ("* * H(1-31) * *", "from 1 to 28"),
+        ("H/0 * * * *", "minute 'h/0'"),
+        ("H-5 * * * *", "minute 'h-5' is not understood: allowed are h, h/n, h(a-b)"),
+        ("* * * * * * H", "year 'h'"),
         ("@reboot", "'@reboot' is not known: allowed are @yearly"),
         ("@daily *", "is not known"),
         ("٣ * * * *", "plain ASCII"),
@@ -174,5 +180,6 @@ def test_local_times_are_those_of_croniter_where_it_is_right(
     assert found[1:] == expected
 
 
-def test_random_expressions_around_changes_of_the_clocks() -> None:
-    assert sweep(seed=0, cases=3000) == []
+@pytest.mark.timeout(1200)
+def test_random_expressions_around_changes_of_the_clocks(*, long_run: bool) -> None:
+    assert sweep(seed=0, cases=100_000 if long_run else 1_000) == []

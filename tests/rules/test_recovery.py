@@ -134,6 +134,32 @@ class TestLost:
         assert expired == Verdict("bury", "its worker was lost, and its expires has passed since")
 
 
+class TestItsOwnRetry:
+    WAITS = replace(LOST, status="retry", lease_until=NOW - SECOND)
+
+    def test_it_is_looked_for_like_what_was_never_taken(self) -> None:
+        assert overdue(self.WAITS, LIMITS, NOW)
+        assert judge(self.WAITS, LIMITS, FULL, NOW) == WAIT
+        assert judge(self.WAITS, LIMITS, UNREAD, NOW) == WAIT
+        for gone in (EMPTY, replace(FULL, overtaken=True), replace(EMPTY, empty=None)):
+            verdict = judge(self.WAITS, LIMITS, gone, NOW)
+            assert verdict == Verdict("resend", "no worker took its retry")
+
+    def test_it_is_not_given_up_while_a_worker_holds_messages(self) -> None:
+        last = replace(self.WAITS, losses=2)
+        assert judge(last, LIMITS, replace(EMPTY, held=True), NOW) == WAIT
+        assert judge(last, LIMITS, EMPTY, NOW).action == "bury"
+
+    def test_its_lateness_does_not_matter_it_had_begun_in_time(self) -> None:
+        late = replace(self.WAITS, due_at=NOW - DAY)
+        assert judge(late, replace(LIMITS, misfire_grace=SECOND), EMPTY, NOW).action == "resend"
+
+    def test_until_it_is_due_it_is_left_alone(self) -> None:
+        due_later = replace(self.WAITS, lease_until=NOW + HOUR)
+        assert not overdue(due_later, LIMITS, NOW)
+        assert judge(due_later, LIMITS, EMPTY, NOW) == WAIT
+
+
 class TestFailed:
     RETRY = replace(LIMITS, on_failure="retry")
 

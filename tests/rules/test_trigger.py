@@ -18,6 +18,7 @@ ONE_OF_EACH = {
     "cron": "*/7 1-3 * * *",
     "crontab": '{"minute": "*/7"}',
     "interval": "0.7",
+    "rrule": "FREQ=MINUTELY;INTERVAL=7;BYHOUR=1,2,3",
     "solar": "sunrise 52.52 13.40",
     "once": "2026-01-01T00:00:01Z",
 }
@@ -35,6 +36,55 @@ def test_it_is_a_value(kind: str) -> None:
     name = next(field.name for field in dataclasses.fields(trigger))  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
         setattr(trigger, name, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("cron", " 05 9  ? jan-MAR mon-fri ", "5 9 * 1-3 1-5"),
+        ("cron", "@daily", "0 0 * * *"),
+        ("cron", "*/1 h/2 L,w15 * FRIL 00 *", "* H/2 L,W15 * 5L"),
+        ("cron", "0 0 * * * 30 *", "0 0 * * * 30"),
+        ("cron", "0 0 1 1 * 0 2030", "0 0 1 1 * 0 2030"),
+        ("crontab", '{"hour": 9, "day_of_week": "Mon", "minute": "*"}', None),
+        ("interval", "0.50", "0.5"),
+        ("interval", "1.5 Hours", "5400"),
+        ("interval", "2 weeks", "1209600"),
+        ("interval", "1 year", "12 months"),
+        ("interval", "1month", "1 month"),
+        ("rrule", "rrule:byday=MO;wkst=mo;interval=1;freq=weekly;", "RRULE:FREQ=WEEKLY;BYDAY=MO"),
+        (
+            "rrule",
+            "EXDATE:20260112\nFREQ=DAILY\nDTSTART;TZID=Europe/Berlin:20260101",
+            "DTSTART;TZID=Europe/Berlin:20260101\nRRULE:FREQ=DAILY\nEXDATE:20260112",
+        ),
+        ("solar", " sunset  52.50 -13.4", "sunset 52.5 -13.4"),
+        ("once", "2030-01-31 09:30+01", "2030-01-31T08:30:00+00:00"),
+    ],
+)
+def test_there_is_one_form_that_means_the_same(kind: str, text: str, expected: str | None) -> None:
+    trigger = parse_trigger(kind, text, "Europe/London", name="n")
+    assert trigger.canonical == (expected or '{"hour": "9", "day_of_week": "mon"}')
+    again = parse_trigger(kind, trigger.canonical, "Europe/London", name="n")
+    assert again.canonical == trigger.canonical
+    assert again == trigger
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_too_long_is_refused_at_once(kind: str) -> None:
+    with pytest.raises(TriggerError, match="has 10000000 characters: at most 10000 are allowed"):
+        parse_trigger(kind, "1" * 10_000_000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text", ["", "\0", "x\0y", "0" * 10_000, "٣", "[" * 9_999, "🕛", "{}" * 99]
+)
+def test_nonsense_is_refused_with_its_kind_and_value(kind: str, text: str) -> None:
+    with pytest.raises(TriggerError) as refused:
+        parse_trigger(kind, text)
+    assert str(refused.value).startswith(f"{kind} ")
+    assert len(str(refused.value)) < 1000
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,6 +227,45 @@ def test_an_interval_is_refused(text: str) -> None:
     assert "from 0.1 to 3155760000" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 months",
+        "1.5 months",
+        "1201 months",
+        "101 years",
+        "99999999999999 years",
+        "-1 month",
+        "5218 weeks",
+        "9999999999 weeks",
+        "0.0000001 weeks",
+        "0.09 seconds",
+        "month",
+        "1 month 2 days",
+        "1 decade",
+        "1 m",
+    ],
+)
+def test_an_interval_with_a_unit_is_refused(text: str) -> None:
+    with pytest.raises(TriggerError, match="or a whole number of months or years, up to 100 years"):
+        parse_trigger("interval", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90 seconds", 90),
+        ("0.1 second", 0.1),
+        ("5 minutes", 300),
+        ("1.5 hours", 5400),
+        ("1 Day", 86400),
+        ("2weeks", 1209600),
+    ],
+)
+def test_units_up_to_weeks_are_so_many_seconds(text: str, seconds: float) -> None:
+    assert parse_trigger("interval", text) == parse_trigger("interval", str(seconds))
+
+
 def test_a_start_without_an_offset_is_refused() -> None:
     with pytest.raises(TriggerError, match="start_at 2026-01-01T00:00:00 has no UTC offset"):
         parse_trigger("interval", "1", "UTC", NOW.replace(tzinfo=None))
@@ -226,6 +315,9 @@ def test_once_fires_once(text: str, zone: str, expected: str) -> None:
         "2030-01-31T09:30:00 UTC",
         "0001-01-01T00:00:00+23:00",
         "9999-12-31T23:59:59-23:00",
+        "9999-01-01T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "0000-01-01T00:00:00Z",
         "20300131T093000Z",
         "٢٠٣٠-01-31T09:30:00Z",
         "2030-01-31T09:30:00Z\0",

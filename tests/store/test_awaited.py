@@ -120,6 +120,19 @@ class TestOvertaken:
         run(person, sent.schedule.id)
         assert awaited.overtaken(store, [one]) == {one.task_id}
 
+    def test_a_retry_of_its_own_only_by_one_that_was_sent_after_that(
+        self, store: Database, person: Person
+    ) -> None:
+        (sent,) = send(store, person, "one")
+        age(person, MINUTE)
+        (one,) = suspects(store)
+        later_tick(person, sent.schedule.id)
+        run(person, sent.schedule.id)
+        for rested, by in ((SECOND, {one.task_id}), (2 * MINUTE, set())):
+            lease = one.open.claimed_at + rested
+            waits = replace(one, open=replace(one.open, status="retry", lease_until=lease))
+            assert awaited.overtaken(store, [waits]) == by
+
     def test_not_by_one_that_was_sent_before_it_was_sent_again(
         self, store: Database, person: Person
     ) -> None:

@@ -1,13 +1,21 @@
 """Two replicas and a person at the same cursor: who wins, and what the other then sees."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 
 from celery_dbbeat.store import cursors
 from celery_dbbeat.store.cursors import Holding
 from celery_dbbeat.store.database import Database
 from tests.store.kit import HEDGE, NOTHING, Person, Waiting, dispatch, names, take
+from tests.support.waiting import wait_until
 
 SLOW_CLAIM = 7
+WAITING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE application_name = 'celery-dbbeat' AND datname = current_database()
+      AND cardinality(pg_blocking_pids(pid)) > 0
+"""
 
 
 class TestWhatIsClaimed:
@@ -52,6 +60,19 @@ class TestWhatIsClaimed:
             now, _ = cursors.claim(transaction, NOTHING, HEDGE, 10)
         assert now is not None
         assert before <= now <= person.value("SELECT clock_timestamp()")
+
+    def test_who_truncates_the_schedules_meanwhile_is_not_in_its_way(
+        self, store: Database, person: Person, database_url: str
+    ) -> None:
+        """Both take the table of schedules first: else each would wait for the other's."""
+        person.add_due("due")
+        with ThreadPoolExecutor(1) as pool, closing(Person(database_url)) as observer:
+            with person.connection.transaction():
+                person.do("LOCK TABLE dbbeat_schedule IN ACCESS EXCLUSIVE MODE")
+                claim = pool.submit(dispatch, store)
+                wait_until(lambda: observer.value(WAITING) == 1, message="a claim that waits")
+                person.do("TRUNCATE dbbeat_schedule")
+            assert claim.result() == []
 
 
 class TestTwoReplicas:

@@ -91,7 +91,7 @@ def test_a_new_partition_has_the_indexes_of_the_others(store: Database, person: 
         "SELECT count(*) FROM pg_index i JOIN pg_inherits h ON h.inhrelid = i.indexrelid"
         " WHERE indrelid = %s::regclass"
     )
-    assert {person.value(statement, name) for name in days(person)} == {4}
+    assert {person.value(statement, name) for name in days(person)} == {5}
     assert {person.value(statement, name) for name in days(person, "dbbeat_dedup")} == {1}
 
 

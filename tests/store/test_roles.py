@@ -35,12 +35,33 @@ FILES = {
         *("schema", "cursor", "tick", "awaited", "lease", "schedule", "pace", "overlap"),
     ],
     "dbbeat_worker": ["dedup"],
-    "dbbeat_manager": ["history"],
+    "dbbeat_manager": ["history", "manage", "audit"],
 }
-# The two that share a file: workers announce themselves, beat looks at them.
+# In files that are shared: workers announce themselves, beat looks at them.
 WORKERS_OWN = ["announce_worker", "forget_worker"]
+# What people order, beat carries out.
+ORDERS = ["orders", "backfill"]
+BEATS_OWN = [
+    "newest_endings",
+    "pause_failing",
+    "backfills_under_way",
+    "lock_backfill",
+    "lock_cursor",
+    "backfilled_schedule",
+    "known_ticks",
+    "range_before",
+    "own_under_way",
+    "backfill_send",
+    "backfill_again",
+    "shorten_range",
+    "set_range_aside",
+    "move_backfill",
+    "end_backfill",
+]
+# What a dry run looks at as well.
+MANAGERS_TOO = ["known_ticks", "range_before"]
 # Of a parameter without a value only the type counts; most are told by where they stand.
-INTERVALS = r"now\(\) [-+] %\((\w+)\)s|retire\(%\((\w+)\)s\)"
+INTERVALS = r"now\(\) [-+] %\((\w+)\)s|retire\w*\(%\((\w+)\)s\)"
 
 REFUSED = {
     "dbbeat_beat": [
@@ -52,6 +73,8 @@ REFUSED = {
         "UPDATE dbbeat_schedule SET owner = 'code'",
         "TRUNCATE dbbeat_schedule",
         "SELECT dbbeat_replay('{}')",
+        "SELECT dbbeat_trigger('a')",
+        "INSERT INTO dbbeat_backfill (schedule_id) VALUES (NULL)",
         "UPDATE dbbeat_alembic_version SET version_num = '0'",
         "DROP TABLE dbbeat_lease",
         "CREATE TABLE mine ()",
@@ -69,8 +92,12 @@ REFUSED = {
         "DELETE FROM dbbeat_dedup",
         "TRUNCATE dbbeat_dedup",
         "SELECT dbbeat_replay('{}')",
+        "SELECT dbbeat_trigger('a')",
+        "SELECT FROM dbbeat_backfill",
         "SELECT dbbeat_make_partitions(1)",
         "SELECT dbbeat_retire('1 day')",
+        "SELECT dbbeat_retire_audit('1 day')",
+        "SELECT FROM dbbeat_audit",
         "CREATE TABLE mine ()",
     ],
     "dbbeat_manager": [
@@ -80,6 +107,9 @@ REFUSED = {
         "INSERT INTO dbbeat_tick (task_id) VALUES (NULL)",
         "DELETE FROM dbbeat_tick",
         "UPDATE dbbeat_dedup SET status = 'failed'",
+        "UPDATE dbbeat_backfill SET next_at = now()",
+        "INSERT INTO dbbeat_backfill (open_ids) VALUES ('{}')",
+        "DELETE FROM dbbeat_backfill",
         "UPDATE dbbeat_lease SET holder = 'me'",
         "DELETE FROM dbbeat_replica",
         "DELETE FROM dbbeat_worker",
@@ -88,6 +118,11 @@ REFUSED = {
         "DELETE FROM dbbeat_cancelled",
         "SELECT dbbeat_make_partitions(1)",
         "SELECT dbbeat_retire('1 day')",
+        "SELECT dbbeat_retire_audit('1 day')",
+        "INSERT INTO dbbeat_audit (who) VALUES ('nobody')",
+        "UPDATE dbbeat_audit SET who = 'somebody else'",
+        "DELETE FROM dbbeat_audit",
+        "TRUNCATE dbbeat_audit",
         "CREATE RULE mine AS ON INSERT TO dbbeat_schedule DO NOTHING",
         "CREATE TABLE mine ()",
     ],
@@ -152,10 +187,18 @@ def named(file: str) -> list[str]:
 def whose() -> list[tuple[str, str]]:
     """Every statement with the role that runs it."""
     found = [(role, name) for role, files in FILES.items() for one in files for name in named(one)]
-    return found + [
-        ("dbbeat_worker" if name in WORKERS_OWN else "dbbeat_beat", name)
-        for name in named("worker")
-    ]
+    return (
+        found
+        + [
+            ("dbbeat_worker" if name in WORKERS_OWN else "dbbeat_beat", name)
+            for name in named("worker")
+        ]
+        + [
+            ("dbbeat_beat" if name in BEATS_OWN else "dbbeat_manager", name)
+            for file in ORDERS
+            for name in named(file)
+        ]
+    )
 
 
 def test_every_statement_is_somebodys() -> None:
@@ -178,7 +221,9 @@ def explain(url: str, name: str) -> None:
         user.connection.execute(asked.encode(), values or None)
 
 
-@pytest.mark.parametrize(("role", "name"), whose())
+@pytest.mark.parametrize(
+    ("role", "name"), [*whose(), *(("dbbeat_manager", name) for name in MANAGERS_TOO)]
+)
 def test_a_statement_of_theirs(user_url: Callable[[str], str], role: str, name: str) -> None:
     explain(user_url(role), name)
 
@@ -262,6 +307,10 @@ def test_a_manager(user_url: Callable[[str], str], owner: Person) -> None:
         assert [letter.task_id for letter in managed.dead()] == [identity]
         managed.replay(identity)
         assert [entry.state for entry in managed.history("nightly")] == ["recorded"]
+        managed.resume("nightly")
+        managed.trigger("nightly", args=[1])
+        ordered = managed.backfill("nightly", NOON, NOON, force=True)
+        assert managed.stop_backfill(ordered.id).state == "stopped"
         manager.do("DELETE FROM dbbeat_schedule")
         manager.add("nightly")
         manager.do("TRUNCATE dbbeat_schedule")

@@ -15,7 +15,8 @@ from celery_dbbeat.store.migrate import check, migrate
 from celery_dbbeat.store.schedules import CodeSchedule, Ending
 from celery_dbbeat.store.ticks import Adopter
 from tests.store.kit import EVERYTHING, TTL, Person, dispatch, take
-from tests.store.walks import hold_back, look_back, recover, work
+from tests.store.order_walks import backfill, give_orders
+from tests.store.walks import hold_back, look_back, look_into, manage, recover, work
 from tests.support.services import Databases, PgBouncer
 
 ME = Replica("a", "host", 1, "0.1.0")
@@ -84,6 +85,7 @@ def end_and_mend(store: Database, person: Person) -> None:
 def sync_code(store: Database) -> None:
     for wanted in ({"code": ENTRY}, {}):
         with store.transaction() as transaction:
+            transaction.act_as("a", "code")
             schedules.sync_code(transaction, wanted)
 
 
@@ -104,6 +106,10 @@ def test_every_statement_works_in_a_schema_of_its_own(bare_url: str, ran: set[st
         recover(store, person)
         look_back(store)
         hold_back(store, person)
+        look_into(store)
+        manage(store)
+        give_orders(store, person)
+        backfill(store, person)
         tables = person.do("SELECT schemaname FROM pg_tables WHERE tablename LIKE 'dbbeat%%'")
     assert {row["schemaname"] for row in tables} == {SCHEMA}
     assert ran == statements.load(None).keys()
@@ -160,6 +166,10 @@ def test_through_a_pooler_in_transaction_mode(pgbouncer: PgBouncer, person: Pers
         recover(store, person)
         look_back(store)
         hold_back(store, person)
+        look_into(store)
+        manage(store)
+        give_orders(store, person)
+        backfill(store, person)
 
 
 def test_two_replicas_through_a_pooler_claim_disjoint_cursors(

@@ -1,19 +1,33 @@
 """One walk through all statements of workers, of recovery and of those who look back."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
 
 from celery_dbbeat.errors import NotFound
-from celery_dbbeat.rules.decision import Plan, Stop
+from celery_dbbeat.rules.decision import NotSent, Plan, Stop, Stretch
 from celery_dbbeat.rules.overlap import Running
 from celery_dbbeat.rules.schedule import Cursor
 from celery_dbbeat.rules.tick import Tick
-from celery_dbbeat.store import awaited, cursors, history, overlaps, pace, runs, ticks, workers
+from celery_dbbeat.store import (
+    audit,
+    awaited,
+    completeness,
+    cursors,
+    history,
+    managing,
+    overlaps,
+    pace,
+    runs,
+    ticks,
+    workers,
+)
 from celery_dbbeat.store.awaited import BEGINNING, Closing
 from celery_dbbeat.store.cursors import Outgoing
 from celery_dbbeat.store.database import Database
+from celery_dbbeat.store.managing import Conditions, Draft
 from celery_dbbeat.store.runs import Ending, Run
 from tests.store.kit import EVERYTHING, HEDGE, TTL, Person, dispatch
 
@@ -74,6 +88,13 @@ def hold_back(store: Database, person: Person) -> None:
         (claimed,) = cursors.claim_late(transaction, EVERYTHING, 10)
         assert cursors.unsent_of(transaction, [late]) == set()
         cursors.postpone(transaction, [late])
+    missed = NotSent("missed", NOON, NOON, 1, "why")
+    longer = NotSent("missed", NOON + TTL, NOON + TTL, 1, "why", Stretch(NOON, NOON))
+    for one in (missed, longer):
+        with store.transaction() as transaction:
+            stand = Plan(replace(claimed.cursor, range_at=NOON), not_sent=(one,))
+            cursors.record(transaction, [(claimed, stand)], "a")
+    assert [(row["count"], row["last_at"]) for row in person.ticks(late)] == [(2, NOON + TTL)]
     tick = Outgoing(claimed.schedule, Tick(UNKNOWN, NOON, NOON))
     with store.transaction() as transaction:
         overlaps.open_ticks(transaction, [tick])
@@ -96,3 +117,28 @@ def look_back(store: Database) -> None:
         assert history.replay_all(transaction, None) == 0
     with pytest.raises(NotFound), store.transaction() as transaction:
         history.replay(transaction, UNKNOWN)
+
+
+def manage(store: Database) -> None:
+    """A schedule is made, read, changed and deleted."""
+    draft = Draft(name="managed", task="t", kind="interval", expression="60")
+    with store.transaction() as transaction:
+        transaction.run("act_as", user="ada", source="api")
+        assert managing.put(transaction, [draft], overwrite=False).created == ("managed",)
+        (found,) = managing.read(transaction, Conditions(names=["managed"]))
+        assert found.draft() == replace(draft, state="active")
+        (held,) = transaction.run("lock_schedule", name="managed").all
+        assert managing.change(transaction, held["id"], held["version"], draft)
+        assert managing.owners(transaction, ["managed"]) == {"managed": "people"}
+        assert managing.delete(transaction, ["managed"]) == 1
+
+
+def look_into(store: Database) -> None:
+    """What is known of the schedules of the walks before: who changed them, and what is owed."""
+    with store.transaction() as transaction:
+        assert [one.action for one in audit.changes(transaction, "lost", 10)] == ["insert"]
+        (story,) = audit.stories(transaction, audit.bearers(transaction, "lost"))
+        assert history.decided_at(transaction, story.schedule_id, NOON) == []
+    now = store.now()
+    found = completeness.check(store, now - TTL, now, TTL, 10)
+    assert found.schedules > 0

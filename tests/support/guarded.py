@@ -19,6 +19,7 @@ RUN = """
     SELECT task_id, nominal_at, 'one', %(status)s, coalesce(%(attempt)s, attempt), 'w',
            now() + %(lease)s, CASE WHEN %(status)s IN ('done', 'failed') THEN now() END, %(error)s
     FROM dbbeat_tick WHERE schedule_id = %(schedule_id)s
+      AND state NOT IN ('missed', 'coalesced', 'paused')
     ON CONFLICT (task_id, nominal_at) DO UPDATE
     SET status = excluded.status, attempt = excluded.attempt, lease_until = excluded.lease_until,
         ended_at = excluded.ended_at, error = excluded.error
