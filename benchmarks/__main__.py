@@ -6,7 +6,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import burst, failover, guard, idle, manage, seen, steady, triggers
+from benchmarks import (
+    burst,
+    catch_up,
+    failover,
+    guard,
+    idle,
+    manage,
+    seen,
+    steady,
+    triggers,
+)
 from benchmarks.report import Report, machine
 from benchmarks.servers import Servers
 
@@ -19,6 +29,7 @@ CASES: dict[str, tuple[Callable[[Servers, int], Report], int]] = {
     "guard": (guard.run, 10_000),
     "triggers": (triggers.run, 10_000),
     "manage": (manage.run, 1_000_000),
+    "catch_up": (catch_up.run, 10_000),
 }
 
 
@@ -31,7 +42,8 @@ def main() -> int:
     parser.add_argument(
         "--size",
         type=int,
-        help="schedules (burst, idle, manage, steady), ticks (guard), steps (triggers) or repeats",
+        help="schedules (burst, catch_up, idle, manage, steady), ticks (guard), steps (triggers), "
+        "or repeats",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     given = parser.parse_args()

@@ -66,6 +66,8 @@ class Settings:
     max_attempts: int = 3
     #: How long after sending a tick that no worker took is looked for.
     resend_after: float = 30.0
+    #: How many late ticks a second are sent at the most; None: twice as many as usual.
+    catch_up_rate: float | None = None
     #: How long ticks and runs are kept.
     retention: timedelta = timedelta(days=90)
     #: Where beat answers probes and shows its metrics, as host:port; None: nowhere.
@@ -195,6 +197,20 @@ def _seconds(low: float, high: float) -> Callable[[str, object], float]:
     return read
 
 
+def _rate(low: float, high: float) -> Callable[[str, object], float]:
+    def read(name: str, raw: object) -> float:
+        allowed = f"a number of ticks a second from {low:g} to {high:g}"
+        try:
+            value = float("nan") if isinstance(raw, bool) else float(str(raw))
+        except ValueError:
+            raise _refuse(name, raw, allowed) from None
+        if not low <= value <= high:
+            raise _refuse(name, raw, allowed)
+        return value
+
+    return read
+
+
 def _days(low: int, high: int) -> Callable[[str, object], timedelta]:
     def read(name: str, raw: object) -> timedelta:
         allowed = f"a number of days from {low} to {high}, or a timedelta"
@@ -266,6 +282,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "run_lease": _seconds(1, 86_400),
     "max_attempts": _whole(1, 100),
     "resend_after": _seconds(1, 86_400),
+    "catch_up_rate": _rate(0.01, 100_000),
     "retention": _days(1, 36_500),
     "http": _address,
     "worker_http": _address,

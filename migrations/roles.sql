@@ -23,7 +23,9 @@ GRANT SELECT, INSERT, DELETE ON dbbeat_schedule TO dbbeat_beat;
 GRANT UPDATE (state, reason, note, task, kind, expression, timezone, args, kwargs, options, code_digest)
     ON dbbeat_schedule TO dbbeat_beat;
 GRANT SELECT, INSERT, UPDATE ON dbbeat_tick TO dbbeat_beat;
-GRANT SELECT, INSERT, UPDATE, DELETE ON dbbeat_cursor, dbbeat_lease, dbbeat_replica TO dbbeat_beat;
+GRANT SELECT, INSERT, UPDATE, DELETE ON dbbeat_cursor, dbbeat_lease, dbbeat_replica, dbbeat_open, dbbeat_cancelled
+    TO dbbeat_beat;
+GRANT SELECT, UPDATE ON dbbeat_pace TO dbbeat_beat;
 GRANT SELECT ON dbbeat_dedup TO dbbeat_beat;
 GRANT SELECT, UPDATE ON dbbeat_backfill TO dbbeat_beat;
 GRANT SELECT, DELETE ON dbbeat_worker TO dbbeat_beat;
@@ -33,11 +35,12 @@ GRANT EXECUTE ON FUNCTION dbbeat_make_partitions(integer), dbbeat_retire(interva
 -- Workers: take task ids, and say which queues they read.
 GRANT SELECT, INSERT, UPDATE ON dbbeat_dedup TO dbbeat_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON dbbeat_worker TO dbbeat_worker;
+GRANT SELECT ON dbbeat_cancelled TO dbbeat_worker;
 
 -- Who manages schedules, looks at what became of them, and has dead ticks sent again.
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON dbbeat_schedule TO dbbeat_manager;
 GRANT SELECT ON dbbeat_tick, dbbeat_cursor, dbbeat_dedup, dbbeat_lease, dbbeat_replica, dbbeat_worker,
-    dbbeat_audit, dbbeat_upcoming, dbbeat_history TO dbbeat_manager;
+    dbbeat_audit, dbbeat_upcoming, dbbeat_history, dbbeat_pace, dbbeat_open, dbbeat_cancelled TO dbbeat_manager;
 GRANT EXECUTE ON FUNCTION dbbeat_replay(uuid[]), dbbeat_trigger(text, jsonb, jsonb),
     dbbeat_go_on_from(uuid[], timestamptz[]) TO dbbeat_manager;
 GRANT SELECT, UPDATE (state, reason, ended_at),

@@ -31,6 +31,7 @@ DEFAULTS = {
     "run_lease": 60.0,
     "max_attempts": 3,
     "resend_after": 30.0,
+    "catch_up_rate": None,
     "retention": timedelta(days=90),
     "http": None,
     "worker_http": None,
@@ -51,6 +52,7 @@ GIVEN: dict[str, tuple[object, str, object]] = {
     "run_lease": (5, "7.5", 7.5),
     "max_attempts": (5, "7", 7),
     "resend_after": (5, "7.5", 7.5),
+    "catch_up_rate": (5, "7.5", 7.5),
     "retention": (timedelta(days=7), "30", timedelta(days=30)),
     "http": ("127.0.0.1:9540", "[::1]:80", "[::1]:80"),
     "worker_http": ("beat-1.local:9540", "0.0.0.0:0", "0.0.0.0:0"),
@@ -189,6 +191,12 @@ class TestOthers:
     @pytest.mark.parametrize("value", [1, 10_000, "1", " 77 "])
     def test_a_batch_size_within_the_range(self, value: object) -> None:
         assert read({"dbbeat_batch_size": value}).batch_size == int(str(value))
+
+    @pytest.mark.parametrize("value", ["many", 0, 100_001, -1, True, "", "nan", "inf", []])
+    def test_a_rate_is_a_number_of_ticks_a_second(self, value: object) -> None:
+        said = refusal("catch_up_rate", value)
+        allowed = "a number of ticks a second from 0.01 to 100000"
+        assert said == f"dbbeat_catch_up_rate is {value!r}; allowed is {allowed}"
 
     @pytest.mark.parametrize("yes", [True, 1, "true", "TRUE", "yes", "on", " 1 "])
     @pytest.mark.parametrize("no", [False, 0, "false", "no", "Off", "0"])

@@ -17,19 +17,24 @@ back; should this process die meanwhile, the others find it recorded and not sen
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
+from uuid import UUID
 
+from celery_dbbeat.beat.catch_up import CatchUp, Turn
+from celery_dbbeat.beat.overlaps import running, stop
 from celery_dbbeat.beat.publisher import Outcome, Publisher
 from celery_dbbeat.clock import monotonic
 from celery_dbbeat.errors import BrokerUnavailable
 from celery_dbbeat.failpoints import hit
 from celery_dbbeat.observe import beat as observe
 from celery_dbbeat.observe.logs import facts
+from celery_dbbeat.rules.due import too_late
 from celery_dbbeat.rules.plan import Plan, plan, still_wanted
 from celery_dbbeat.settings import Settings
-from celery_dbbeat.store import cursors, schedules, ticks
+from celery_dbbeat.store import cursors, overlaps, pace, schedules, ticks
 from celery_dbbeat.store.cursors import Due, Holding, Outgoing, Outlook
 from celery_dbbeat.store.database import Database, Transaction
 from celery_dbbeat.store.schedules import Ending
@@ -37,6 +42,16 @@ from celery_dbbeat.store.schedules import Ending
 logger = logging.getLogger(__name__)
 
 _SMALLEST_BATCH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What one transaction decided; or, when nothing is due, when there is something next."""
+
+    outgoing: Sequence[Outgoing] = ()
+    terminate: Sequence[UUID] = ()
+    hedged: int = 0
+    outlook: Outlook | None = None
 
 
 class Dispatcher:
@@ -62,8 +77,16 @@ class Dispatcher:
         self._limit = self._batch_size = settings.batch_size
         self._unmarked: list[Outgoing] = []
         self._unsent: list[Outgoing] = []
-        #: How many ticks were handed to the broker; it only grows.
-        self.sent = 0
+        self._catch_up = CatchUp(settings)
+        #: Whether a schedule is known to wait for a run to end.
+        self.waiting = False
+        #: How many ticks were handed to the broker, and how many of them on time; these only grow.
+        self.sent = self.on_time = 0
+
+    @property
+    def seconds_until_late(self) -> float:
+        """How long until the next late tick may go."""
+        return self._catch_up.seconds_until_next
 
     def run(self, holding: Holding, seconds: float) -> tuple[Outlook | None, bool]:
         """Send what is due, for so many seconds at the most.
@@ -75,17 +98,18 @@ class Dispatcher:
         hedged = False
         self._publish_unsent()
         while True:
-            due, outgoing, outlook = self._claim(holding)
-            if not due:
-                return outlook, hedged
-            if any(one.epoch is None for one in due):
+            batch = self._claim(holding)
+            if batch.outlook is not None:
+                return batch.outlook, hedged
+            if batch.hedged:
                 hedged = True
                 logger.info(
                     "hedged: %d schedules were overdue, and are not mine",
-                    sum(one.epoch is None for one in due),
+                    batch.hedged,
                     extra=facts("hedged", replica=self._replica),
                 )
-            self._publish(outgoing)
+            self._publisher.terminate(batch.terminate)
+            self._publish(batch.outgoing)
             if monotonic() > stop_at:
                 return None, hedged
 
@@ -111,6 +135,7 @@ class Dispatcher:
 
     def send_again(self, outgoing: Sequence[Outgoing]) -> None:
         """Send what recovery has put back; its commit was before, as with any tick."""
+        overlaps.open_ticks(self._database, outgoing)
         self._publish(outgoing)
         self._mark()
 
@@ -118,7 +143,7 @@ class Dispatcher:
         """Mark what was published, before this replica leaves."""
         self._mark()
 
-    def _claim(self, holding: Holding) -> tuple[list[Due], list[Outgoing], Outlook | None]:
+    def _claim(self, holding: Holding) -> "_Batch":
         observe.batch_begins()
         with self._database.transaction() as transaction:
             hit("before_mark")
@@ -127,29 +152,56 @@ class Dispatcher:
                 observe.lap("mark")
             hit("before_claim")
             now, due = cursors.claim(transaction, holding, self._hedge, self._limit)
-            observe.claimed(now)
+            room = self._limit - len(due)
+            turn = self._catch_up.claim(transaction, holding, room, busy=now is not None)
+            observe.claimed(now if turn is None else turn.now)
             hit("after_claim")
-            outlook, outgoing = None, []
-            if now is None:
+            hedged = sum(one.epoch is None for one in due)
+            if turn is not None:
+                claimed = [*((one, 0) for one in due), *turn.due]
+                batch = self._record(transaction, claimed, turn.now, turn, hedged=hedged)
+            elif now is not None:
+                claimed = [(one, 0) for one in due]
+                batch = self._record(transaction, claimed, now, None, hedged=hedged)
+            else:
                 outlook = cursors.outlook(transaction, holding, self._replica, self._lease_ttl)
-            elif due:
-                outgoing = self._record(transaction, due, now)
+                self._catch_up.observe(outlook, holding)
+                self.waiting = outlook.waiting
+                batch = _Batch(outlook=outlook)
         observe.committed()
         self._unmarked = []
         hit("after_mark")
         hit("after_record")
-        return due, outgoing, outlook
+        return batch
 
     def _record(
-        self, transaction: Transaction, due: Sequence[Due], now: datetime
-    ) -> list[Outgoing]:
-        planned = self._plan(due, now)
+        self,
+        transaction: Transaction,
+        claimed: Sequence[tuple[Due, int]],
+        now: datetime,
+        turn: Turn | None,
+        *,
+        hedged: int,
+    ) -> "_Batch":
+        claimed = self._in_order(transaction, claimed)
+        planned = self._plan(transaction, claimed, now)
         observe.planned(
             (len(decided.ticks) for one, decided in planned if one.epoch is None),
             (one for _, decided in planned for one in decided.not_sent),
         )
         hit("after_plan")
+        if not planned:
+            return _Batch(hedged=hedged)
         outgoing = cursors.record(transaction, planned, self._replica)
+        overlaps.open_ticks(transaction, outgoing)
+        terminate = stop(transaction, planned)
+        if turn is not None:
+            late = sum(tick.kind == "catch_up" for _, one in planned for tick in one.ticks)
+            pace.charge(transaction, turn.room.free_at(late))
+        waits = {one.cursor.waits_for for _, one in planned}
+        self.waiting = self.waiting or "run" in waits
+        if turn is None and "turn" in waits:
+            self._catch_up.hurry()
         endings = [
             Ending(one.schedule, decided.ends, decided.reason or "")
             for one, decided in planned
@@ -158,14 +210,35 @@ class Dispatcher:
         if endings:
             self._end(transaction, endings)
         observe.lap("record")
-        return outgoing
+        return _Batch(outgoing, terminate, hedged=hedged)
 
-    def _plan(self, due: Sequence[Due], now: datetime) -> list[tuple[Due, Plan]]:
+    def _in_order(
+        self, transaction: Transaction, claimed: Sequence[tuple[Due, int]]
+    ) -> Sequence[tuple[Due, int]]:
+        """Leave out those of which a late tick is on its way: the next must not overtake it."""
+        caught_up_on = [one.schedule.id for one, _ in claimed if one.cursor.waits_for == "turn"]
+        unsent = cursors.unsent_of(transaction, caught_up_on) if caught_up_on else set()
+        if unsent:
+            cursors.postpone(transaction, [one for one in caught_up_on if one in unsent])
+        return [(one, room) for one, room in claimed if one.schedule.id not in unsent]
+
+    def _plan(
+        self, transaction: Transaction, claimed: Sequence[tuple[Due, int]], now: datetime
+    ) -> list[tuple[Due, Plan]]:
         """Plan for a while; what is left stays due."""
+        open_ticks = running(transaction, [one for one, _ in claimed]) if self._guarded else {}
         stop_at = monotonic() + self._patience
         planned = []
-        for one in due:
-            decided = plan(one.schedule, one.cursor, now, self._prompt, guarded=self._guarded)
+        for one, room in claimed:
+            decided = plan(
+                one.schedule,
+                one.cursor,
+                now,
+                self._prompt,
+                guarded=self._guarded,
+                room=room,
+                running=open_ticks.get(one.schedule.id, ()),
+            )
             planned.append((one, decided))
             if monotonic() > stop_at:
                 break
@@ -200,10 +273,10 @@ class Dispatcher:
             if still_wanted(one.schedule, one.tick, now):
                 wanted.append(one)
             else:
-                grace = one.schedule.misfire_grace
-                late[one] = f"not known to be sent within misfire_grace {grace}"
+                late[one] = f"not known to be sent: {too_late(one.schedule)}"
         if late:
             observe.missed(ticks.give_up(self._database, late))
+        overlaps.open_ticks(self._database, wanted)
         self._publish(wanted)
 
     def _publish(self, outgoing: Sequence[Outgoing]) -> None:
@@ -223,6 +296,7 @@ class Dispatcher:
         )
         self._pace(len(outcome.sent), seconds)
         self.sent += len(outcome.sent)
+        self.on_time += sum(one.tick.kind == "scheduled" for one in outcome.sent)
         self._unmarked.extend(outcome.sent)
         self._unsent.extend(outcome.unsent)
         self._settle(outcome)

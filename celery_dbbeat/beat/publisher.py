@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import kombu.exceptions
 from celery import Celery
@@ -97,6 +98,16 @@ class Publisher:
             else:
                 self._one_by_one(unsent, outcome)
         return outcome
+
+    def terminate(self, task_ids: Sequence[UUID]) -> None:
+        """Have workers end the runs of these by force, where their pools can; waits for none."""
+        ids = [str(one) for one in task_ids]
+        try:
+            if ids:
+                self._app.control.revoke(ids, terminate=True, connection=self._connection)
+        except self._errors() as error:
+            self.close()
+            logger.warning("workers were not told to end %d runs: %s", len(ids), error)
 
     def delivery_of(self, one: Outgoing) -> Delivery:
         """Where its message goes and when it may be taken, as far as that can be known."""

@@ -14,9 +14,11 @@ from datetime import timedelta
 from celery import Celery
 
 from celery_dbbeat.beat.backfill import Backfills
+from celery_dbbeat.beat.catch_up import Usual
 from celery_dbbeat.beat.dispatcher import Dispatcher
 from celery_dbbeat.beat.leadership import Leadership
 from celery_dbbeat.beat.listener import Listener
+from celery_dbbeat.beat.overlaps import Waiting
 from celery_dbbeat.beat.publisher import Publisher
 from celery_dbbeat.beat.recovery import Recovery
 from celery_dbbeat.clock import DatabaseClock, monotonic
@@ -67,6 +69,8 @@ class Replica:
         self._backfills = Backfills(self._database, self._dispatcher, settings, self.id)
         self._recovery.distrust_leases()  # who knows what was before
         self._leadership = Leadership(self._database, settings, me)
+        self._usual = Usual(self._database)
+        self._waiting = Waiting(self._database)
         self._clock = DatabaseClock()
         self._channel: str | None = None
         self._outlook: Outlook | None = None
@@ -138,8 +142,11 @@ class Replica:
             raise ready
         if self._leadership.leads:
             self._lead()
+        if self._leadership.holding.epochs:
+            self._usual.keep(self._dispatcher.on_time)
         self._led = self._leadership.leads
-        if changed or self._is_time():
+        freed = self._waiting.look() if self._waiting.seconds_until_next <= 0 else 0
+        if changed or freed or self._is_time():
             self._dispatch()
         if self._led and self._recovery.seconds_until_next <= 0:
             self._recovery.run()
@@ -198,6 +205,7 @@ class Replica:
             outlook = None  # there may be more: look again at once
         if hedged:
             self._leadership.hurry()
+        self._waiting.observe(waiting=self._dispatcher.waiting, leads=self._led)
         before, self._outlook = self._outlook, outlook
         if outlook is not None:
             self._clock.observe(outlook.now)
@@ -209,13 +217,10 @@ class Replica:
         )
 
     def _seconds_of_rest(self) -> float:
-        if not self._led:
-            return self._seconds_until_due()
-        return min(
-            self._seconds_until_due(),
-            self._recovery.seconds_until_next,
-            self._backfills.seconds_until_next,
-        )
+        rest = [self._seconds_until_due(), self._waiting.seconds_until_next]
+        if self._led:
+            rest += [self._recovery.seconds_until_next, self._backfills.seconds_until_next]
+        return min(rest)
 
     def _seconds_until_due(self) -> float:
         outlook = self._outlook
@@ -223,6 +228,7 @@ class Replica:
             return 0.0
         rest = [self._leadership.seconds_until_renewal, self._look_at - monotonic()]
         rest.append(max(self._seconds_until_claim(outlook), self._locked_until - monotonic()))
+        rest.append(self._dispatcher.seconds_until_late)
         if outlook.unsent_since is not None:
             rest.append(self._settings.hedge_after)
         return max(0.0, min(rest))

@@ -90,7 +90,7 @@ LEFT JOIN LATERAL (
 SELECT nominal_at, task_id, state, claimed_at, last_at, count, reason
 FROM (SELECT * FROM dbbeat_tick WHERE schedule_id = %(schedule_id)s AND nominal_at < %(instant)s
       ORDER BY nominal_at DESC LIMIT 2000) AS near
-WHERE last_at >= %(instant)s AND state NOT IN ('recorded', 'sent', 'dead')
+WHERE last_at >= %(instant)s AND state NOT IN ('recorded', 'sent', 'dead', 'cancelled')
 ORDER BY nominal_at DESC LIMIT 1;
 
 -- name: own_under_way

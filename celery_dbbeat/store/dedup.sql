@@ -1,18 +1,21 @@
 -- name: take
--- Takes a task id that nobody had: the usual case, by a statement that is cheap to plan.
+-- Takes a task id that nobody had: the usual case, by a statement that is cheap to plan. Nobody takes one
+-- that was cancelled.
 INSERT INTO dbbeat_dedup (task_id, nominal_at, schedule, status, attempt, retries, worker, lease_until)
-VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, 'running', %(attempt)s, %(retries)s, %(worker)s,
-        now() + %(lease)s)
+SELECT %(task_id)s, %(nominal_at)s, %(schedule)s, 'running', %(attempt)s, %(retries)s, %(worker)s,
+       now() + %(lease)s
+WHERE NOT EXISTS (SELECT FROM dbbeat_cancelled WHERE task_id = %(task_id)s)
 ON CONFLICT DO NOTHING
 RETURNING attempt;
 
 -- name: take_over
 -- Takes a task id that somebody may have had, in one statement and so for one run alone: where
 -- Celery's own retry goes on, where whoever has it lost it, or where it was sent again on purpose
--- after it failed. No row comes back: it is somebody's, or done.
+-- after it failed. No row comes back: it is somebody's, done, or cancelled.
 INSERT INTO dbbeat_dedup AS d (task_id, nominal_at, schedule, status, attempt, retries, worker, lease_until)
-VALUES (%(task_id)s, %(nominal_at)s, %(schedule)s, 'running', %(attempt)s, %(retries)s, %(worker)s,
-        now() + %(lease)s)
+SELECT %(task_id)s, %(nominal_at)s, %(schedule)s, 'running', %(attempt)s, %(retries)s, %(worker)s,
+       now() + %(lease)s
+WHERE NOT EXISTS (SELECT FROM dbbeat_cancelled WHERE task_id = %(task_id)s)
 ON CONFLICT (task_id, nominal_at) DO UPDATE
 SET status = 'running', retries = excluded.retries, worker = excluded.worker,
     lease_until = excluded.lease_until, started_at = clock_timestamp(), ended_at = NULL,
@@ -66,6 +69,10 @@ FROM mine WHERE d.task_id = mine.task_id AND d.nominal_at = mine.nominal_at;
 
 -- name: run_status
 SELECT status, attempt FROM dbbeat_dedup WHERE task_id = %(task_id)s AND nominal_at = %(nominal_at)s;
+
+-- name: is_cancelled
+-- Whether a task is asked to end, for a newer tick of its schedule.
+SELECT EXISTS (SELECT FROM dbbeat_cancelled WHERE task_id = %(task_id)s) AS cancelled;
 
 -- name: mark_effect
 -- In the transaction of the effect: both are committed, or neither. In dbbeat's own database the run

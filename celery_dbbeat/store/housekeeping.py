@@ -22,6 +22,8 @@ def keep(database: Database, retention: timedelta) -> bool:
     database.run("make_partitions", days=DAYS_AHEAD)
     database.run("forget_replicas")
     database.run("forget_workers")
+    database.run("forget_cancelled", keep=retention)
+    database.run("forget_open")
     return _retire(database, retention)
 
 

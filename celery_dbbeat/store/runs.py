@@ -87,6 +87,11 @@ def is_done(database: Database, run: Run) -> bool:
     return bool(rows) and rows[0]["status"] == "done"
 
 
+def is_cancelled(database: Database, task_id: UUID) -> bool:
+    """Whether this tick is to end for a newer one."""
+    return bool(database.run("is_cancelled", task_id=task_id).one()["cancelled"])
+
+
 def discard(database: Database, run: Run, ending: Ending, *, terminated: bool = False) -> None:
     """Say why a worker gave up a message, and whether it terminated the task's run for that."""
     database.run(

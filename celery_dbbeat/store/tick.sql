@@ -8,6 +8,18 @@ FROM unnest(%(schedule_ids)b::uuid[], %(first_ats)b::timestamptz[], %(task_ids)b
      AS n (schedule_id, first_at, task_id, state, epoch, last_at, count, reason)
 ON CONFLICT DO NOTHING;
 
+-- name: lengthen
+-- Ranges that go on with one that is there: it gets longer, if it still ends where it did. Nobody else
+-- has the cursor meanwhile, but a backfill may have taken fire times out of the range before.
+UPDATE dbbeat_tick t SET last_at = n.last_at, count = t.count + n.count, reason = n.reason
+FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
+            %(untils)b::timestamptz[], %(states)b::text[], %(last_ats)b::timestamptz[],
+            %(counts)b::bigint[], %(reasons)b::text[])
+     AS n (schedule_id, nominal_at, task_id, until, state, last_at, count, reason)
+WHERE t.schedule_id = n.schedule_id AND t.nominal_at = n.nominal_at AND t.task_id = n.task_id
+  AND t.nominal_at >= %(first)s AND t.state = n.state AND t.last_at = n.until
+RETURNING t.schedule_id;
+
 -- name: mark_sent
 -- Only what is recorded becomes sent, and only by the sending of this attempt: who comes late must not
 -- mark what was put back meanwhile to be sent once more.

@@ -1,5 +1,6 @@
 """Which tick the code that runs just now is for."""
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +39,20 @@ class CurrentTick:
         """The same for every attempt at this tick, and for no other: to pass on to others."""
         return self.task_id
 
+    def cancelled(self) -> bool:
+        """Whether the task is to end for a newer tick (overlap `cancel_other`, `terminate_other`).
+
+        It may be asked often: the database is, twice a second at the most.
+
+        >>> for page in pages:
+        ...     if tick.cancelled():
+        ...         return
+        """
+        execution = executing.get()
+        if execution is None or execution.tick.task_id != self.task_id:
+            return False
+        return execution.cancelled()
+
 
 @dataclass(slots=True)
 class Effect:
@@ -63,6 +78,8 @@ class Execution:
     effect: Effect | None = field(default=None)
     #: Celery's state of the task, as soon as its body has ended.
     state: str | None = None
+    #: Whether it is to end for a newer tick.
+    cancelled: Callable[[], bool] = field(default=lambda: False)
 
 
 executing: ContextVar[Execution | None] = ContextVar("celery_dbbeat_execution", default=None)

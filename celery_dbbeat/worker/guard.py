@@ -4,7 +4,7 @@ Celery runs a task through its tracer, `task.__trace__`, in the pool process. Th
 around that, and so works alike on every pool:
 
     message ─▶ take ──▶ trace: the task, its callbacks, its result ──▶ finish ─▶ acknowledge
-                │ it is somebody's, or done
+                │ it is somebody's, done, or cancelled for a newer one
                 └──▶ acknowledge; nothing is run, no callback, no result is touched
 
 A run has its tick until its lease runs out, and renews it while the task runs. Who takes a tick
@@ -41,6 +41,7 @@ from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import runs
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.store.runs import Ending, Run
+from celery_dbbeat.worker.asked import Asked
 from celery_dbbeat.worker.connections import Connections
 from celery_dbbeat.worker.current import CurrentTick, Execution, executing, read_tick, run_of
 from celery_dbbeat.worker.ending import broken_off, ending_of, never_committed
@@ -105,7 +106,7 @@ class Guard:
         if run is None:
             observe.skipped()
             logger.info(
-                "task %s of schedule %s is taken or done",
+                "task %s of schedule %s is taken, done or cancelled",
                 tick.task_id,
                 tick.schedule,
                 extra=_about("skipped", tick),
@@ -114,7 +115,8 @@ class Guard:
         # What the task sends on under its own id, a retry, is of this attempt.
         request["dbbeat"] = {**request["dbbeat"], "attempt": run.attempt}
         taken = read_tick(tick.task_id, request["dbbeat"]) or tick
-        return self._trace(Execution(run, taken, self._schema), trace)
+        asked = Asked(self._connections, run.task_id)
+        return self._trace(Execution(run, taken, self._schema, cancelled=asked.to_end), trace)
 
     def _take(self, wanted: Run) -> Run | None:
         """Take the tick; a database that is away is waited for, but not for long."""

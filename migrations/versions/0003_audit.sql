@@ -143,9 +143,9 @@ DECLARE
     at timestamptz := clock_timestamp();
 BEGIN
     INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica, reason)
-    SELECT schedule_id, nominal_at, gen_random_uuid(), 'missed', due_at, 'database',
+    SELECT schedule_id, nominal_at, gen_random_uuid(), 'missed', coalesce(due_at, nominal_at), 'database',
            'the schedule was deleted before this fire time was dispatched'
-    FROM dbbeat_cursor WHERE nominal_at <= at AND due_at IS NOT NULL;
+    FROM dbbeat_cursor WHERE nominal_at <= at AND (due_at IS NOT NULL OR waits_since IS NOT NULL);
     INSERT INTO dbbeat_audit (schedule_id, name, changed_at, action, who, source, database_user, before, stood_at)
     SELECT s.id, s.name, at, 'truncate', actor.who, actor.source, session_user,
            dbbeat_audited(to_jsonb(s)), c.nominal_at

@@ -51,6 +51,8 @@ END $$;
 
 -- Waits for a claim under way: the claim holds the cursor's row until its tick is recorded.
 -- A fire time after an instant from which nothing was planned yet is void: the new *when* has its own.
+-- Fire times that had passed and were not decided keep the *when* that they passed by (`before`). A change
+-- of the overlap lets one that waits for a run be decided anew, and counts what is running just now.
 -- EXECUTE plans anew each time: a plan kept from the update of one row would compare each row with
 -- each when ten thousand are updated.
 CREATE OR REPLACE FUNCTION dbbeat_schedule_updated() RETURNS trigger LANGUAGE plpgsql
@@ -66,19 +68,48 @@ BEGIN
                           (o.kind, o.expression, o.timezone, o.start_at, o.end_at, o.max_runs, o.jitter, o.exclude)
                        -- An H in a cron expression is spread by the name.
                        OR (n.name <> o.name AND n.kind = 'cron' AND n.expression ~ '(?<![A-Za-z@])[Hh](?![A-Za-z])')
-                   ) AS replan
+                   ) AS replan,
+                   (n.overlap, n.max_concurrent) <> (o.overlap, o.max_concurrent) AS other_overlap,
+                   CASE WHEN o.state = 'active' THEN jsonb_build_object(
+                       'name', o.name, 'kind', o.kind, 'expression', o.expression, 'timezone', o.timezone,
+                       'exclude', o.exclude::text,
+                       'start_at', to_char(o.start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US+00:00'),
+                       'end_at', to_char(o.end_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US+00:00'))
+                   END AS before
             FROM new_rows n JOIN old_rows o USING (id)
         )
         UPDATE dbbeat_cursor c
         SET version = change.version,
             nominal_at = CASE WHEN c.nominal_at > c.replan_from THEN NULL ELSE c.nominal_at END,
-            due_at = CASE WHEN NOT active THEN NULL WHEN replan THEN clock_timestamp() ELSE c.due_at END,
+            due_at = CASE WHEN NOT active THEN NULL
+                          WHEN replan OR (other_overlap AND c.waits_for = 'run') THEN clock_timestamp()
+                          ELSE c.due_at END,
             replan_from = CASE WHEN replan THEN clock_timestamp() ELSE c.replan_from END,
             held_at = CASE WHEN finished THEN NULL WHEN active THEN c.held_at
                            ELSE coalesce(c.held_at, clock_timestamp()) END,
-            runs = CASE WHEN active AND was_finished THEN 0 ELSE c.runs END
+            runs = CASE WHEN active AND was_finished THEN 0 ELSE c.runs END,
+            waits_for = CASE WHEN active AND NOT replan THEN c.waits_for END,
+            waits_since = CASE WHEN active AND NOT replan THEN c.waits_since END,
+            range_at = CASE WHEN active AND NOT replan THEN c.range_at END,
+            range_until = CASE WHEN active AND NOT replan THEN c.range_until END,
+            range_state = CASE WHEN active AND NOT replan THEN c.range_state END,
+            before = CASE WHEN NOT active OR c.held_at IS NOT NULL THEN NULL
+                          WHEN replan AND c.replan_from IS NULL AND c.nominal_at <= clock_timestamp()
+                              THEN change.before
+                          ELSE c.before END
         FROM change WHERE c.schedule_id = change.id
     $statement$;
+    IF EXISTS (SELECT FROM new_rows n JOIN old_rows o USING (id) WHERE o.overlap = 'allow' AND n.overlap <> 'allow') THEN
+        INSERT INTO dbbeat_open (schedule_id, nominal_at, task_id)
+        SELECT t.schedule_id, t.nominal_at, t.task_id
+        FROM new_rows n JOIN old_rows o USING (id) CROSS JOIN LATERAL (
+            SELECT schedule_id, nominal_at, task_id FROM dbbeat_tick
+            WHERE schedule_id = n.id AND (awaited OR state = 'recorded') AND nominal_at > now() - interval '7 days'
+            ORDER BY nominal_at DESC LIMIT 1000
+        ) AS t
+        WHERE o.overlap = 'allow' AND n.overlap <> 'allow'
+        ON CONFLICT DO NOTHING;
+    END IF;
     PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
     RETURN NULL;
 END $$;

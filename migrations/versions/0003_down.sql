@@ -40,6 +40,27 @@ DROP FUNCTION dbbeat_backfill_ordered;
 ALTER TABLE dbbeat_tick DROP COLUMN arguments;
 
 -- catch_up
+UPDATE dbbeat_cursor c SET due_at = coalesce(c.due_at, now())
+FROM dbbeat_schedule s WHERE s.id = c.schedule_id AND s.state = 'active' AND c.waits_for IS NOT NULL;
+UPDATE dbbeat_tick SET state = 'coalesced' WHERE state = 'overlapped';
+UPDATE dbbeat_tick SET state = 'sent' WHERE state = 'cancelled';
+ALTER TABLE dbbeat_tick
+    DROP CONSTRAINT dbbeat_tick_state_known,
+    ADD CONSTRAINT dbbeat_tick_state_known
+        CHECK (state IN ('recorded', 'sent', 'missed', 'coalesced', 'paused', 'dead'));
+CREATE OR REPLACE FUNCTION dbbeat_schedule_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WITH gone AS (
+        DELETE FROM dbbeat_cursor c USING old_rows o WHERE c.schedule_id = o.id
+        RETURNING c.schedule_id, c.nominal_at, c.due_at
+    )
+    INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica, reason)
+    SELECT schedule_id, nominal_at, gen_random_uuid(), 'missed', due_at, 'database',
+           'the schedule was deleted before this fire time was dispatched'
+    FROM gone WHERE nominal_at <= clock_timestamp() AND due_at IS NOT NULL;
+    PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
+    RETURN NULL;
+END $$;
 
 -- columns
 UPDATE dbbeat_schedule SET state = 'invalid', kind = 'cron', reason = 'kind rrule is not known to this version'
@@ -94,7 +115,7 @@ DECLARE
     home text := current_schema();
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['revise', 'updated'] LOOP
+    FOREACH name IN ARRAY ARRAY['revise', 'updated', 'deleted'] LOOP
         EXECUTE format('ALTER FUNCTION dbbeat_schedule_%s() SECURITY DEFINER SET search_path = %I, pg_temp', name, home);
     END LOOP;
 END $$;
@@ -106,3 +127,9 @@ ALTER TABLE dbbeat_schedule
         CHECK (kind IN ('cron', 'crontab', 'interval', 'solar', 'once')),
     DROP CONSTRAINT dbbeat_schedule_catch_up_known,
     ADD CONSTRAINT dbbeat_schedule_catch_up_known CHECK (catch_up IN ('latest'));
+
+-- catch_up, once the trigger that wrote to them is as it was
+ALTER TABLE dbbeat_cursor
+    DROP COLUMN waits_for, DROP COLUMN waits_since, DROP COLUMN range_at, DROP COLUMN range_until,
+    DROP COLUMN range_state, DROP COLUMN before;
+DROP TABLE dbbeat_pace, dbbeat_open, dbbeat_cancelled;

@@ -6,7 +6,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'dbbeat_schedule_revise()', 'dbbeat_schedule_updated()',
+        'dbbeat_schedule_revise()', 'dbbeat_schedule_updated()', 'dbbeat_schedule_deleted()',
         'dbbeat_schedule_inserted()', 'dbbeat_schedule_written()', 'dbbeat_schedule_deleting()',
         'dbbeat_schedule_truncating()', 'dbbeat_retire_audit(interval)', 'dbbeat_trigger(text, jsonb, jsonb)',
         'dbbeat_backfill_ordered()',

@@ -66,8 +66,13 @@ def planned(person: Person, now: datetime) -> dict[str, list[datetime]]:
 
 
 def _cursor(row: dict[str, Any]) -> Cursor:
-    names = ("nominal_at", "due_at", "replan_from", "held_at")
-    return Cursor(**{name: utc(row[name]) for name in names}, runs=row["runs"])
+    return Cursor(
+        utc(row["nominal_at"]),
+        utc(row["due_at"]),
+        utc(row["replan_from"]),
+        utc(row["held_at"]),
+        row["runs"],
+    )
 
 
 def _planned(schedule: Schedule, cursor: Cursor, now: datetime) -> list[datetime]:

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from celery_dbbeat.rules.completeness import Decided, Gap, Reckoning, windows
-from celery_dbbeat.rules.plan import plan
+from celery_dbbeat.rules.plan import NotSent, plan
 from celery_dbbeat.rules.schedule import Cursor, Schedule
 from celery_dbbeat.rules.story import Turn, in_force, stretches
 from celery_dbbeat.rules.tick import task_id
@@ -69,18 +69,25 @@ class World:
 
     def beat(self) -> None:
         """All that is due now is decided."""
-        while self.cursor and self.cursor.due_at and self.cursor.due_at <= self.now:
-            decided = plan(self.schedule, self.cursor, self.now)
+        while self.cursor and (
+            self.cursor.waits_since or (self.cursor.due_at and self.cursor.due_at <= self.now)
+        ):
+            # What is late has its turn at once.
+            decided = plan(self.schedule, self.cursor, self.now, room=1)
             self.cursor = decided.cursor
             self.rows += [
                 Decided(one.nominal_at, None, one.task_id, "recorded") for one in decided.ticks
             ]
-            self.rows += [
-                Decided(one.first_at, one.last_at, task_id(ME, one.first_at), one.state)
-                for one in decided.not_sent
-            ]
+            for one in decided.not_sent:
+                self.tell(one)
             if decided.ends is not None:
                 self.change(decided.ends)
+
+    def tell(self, one: NotSent) -> None:
+        """As a row of its own, or by making the one longer with which it goes on."""
+        first_at = one.goes_on.first_at if one.goes_on else one.first_at
+        row = Decided(first_at, one.last_at, task_id(ME, first_at), one.state)
+        self.rows = [known for known in self.rows if known.task_id != row.task_id] + [row]
 
     def wait(self, minutes: float, *, beats: bool = True) -> None:
         end = self.now + minutes * MINUTE

@@ -18,7 +18,8 @@ EMPTY = """
     DELETE FROM dbbeat_schedule; DELETE FROM dbbeat_cursor; DELETE FROM dbbeat_tick;
     DELETE FROM dbbeat_replica; DELETE FROM dbbeat_lease;
     DELETE FROM dbbeat_dedup; DELETE FROM dbbeat_worker; DELETE FROM dbbeat_backfill;
-    DELETE FROM dbbeat_audit;
+    DELETE FROM dbbeat_audit; DELETE FROM dbbeat_open; DELETE FROM dbbeat_cancelled;
+    DELETE FROM dbbeat_pace; INSERT INTO dbbeat_pace DEFAULT VALUES;
     INSERT INTO dbbeat_lease (slot, first_shard, last_shard) VALUES (0, 0, 255);
 """
 

@@ -139,7 +139,7 @@ def take(
 ) -> list[tuple[Due, Plan]]:
     """Claim and plan, as beat does."""
     now, due = cursors.claim(transaction, holding, hedge, limit)
-    return [(one, plan(one.schedule, one.cursor, now)) for one in due if now is not None]
+    return [(one, plan(one.schedule, one.cursor, now, room=1)) for one in due if now is not None]
 
 
 def names(taken: Sequence[tuple[Due, Plan]]) -> list[str]:

@@ -32,6 +32,7 @@ REFUSED = [
     ("max_runs", "0", "max_runs_positive"),
     ("exclude", "{}", "exclude_is_array"),
     ("catch_up_limit", "0", "catch_up_limit_positive"),
+    ("catch_up_limit", "10001", "catch_up_limit_range"),
     ("max_concurrent", "0", "max_concurrent_range"),
     ("pause_after", "0", "pause_after_positive"),
     ("owner", "nobody", "owner_known"),

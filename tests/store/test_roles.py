@@ -31,7 +31,9 @@ ENTRY = CodeSchedule("code", "t", "interval", "60", "UTC", "[]", "{}", "{}", "di
 
 # Which statements are whose, by the files they stand in.
 FILES = {
-    "dbbeat_beat": ["schema", "cursor", "tick", "awaited", "lease", "schedule", "gauges"],
+    "dbbeat_beat": [
+        *("schema", "cursor", "tick", "awaited", "lease", "schedule", "pace", "overlap", "gauges"),
+    ],
     "dbbeat_worker": ["dedup"],
     "dbbeat_manager": ["history", "manage", "status", "audit", "import"],
 }
@@ -84,6 +86,10 @@ REFUSED = {
         "SELECT FROM dbbeat_cursor",
         "SELECT FROM dbbeat_lease",
         "SELECT FROM dbbeat_replica",
+        "SELECT FROM dbbeat_open",
+        "SELECT FROM dbbeat_pace",
+        "DELETE FROM dbbeat_cancelled",
+        "INSERT INTO dbbeat_cancelled (task_id) VALUES (NULL)",
         "DELETE FROM dbbeat_dedup",
         "TRUNCATE dbbeat_dedup",
         "SELECT dbbeat_replay('{}')",
@@ -108,6 +114,9 @@ REFUSED = {
         "UPDATE dbbeat_lease SET holder = 'me'",
         "DELETE FROM dbbeat_replica",
         "DELETE FROM dbbeat_worker",
+        "UPDATE dbbeat_pace SET free_at = now()",
+        "DELETE FROM dbbeat_open",
+        "DELETE FROM dbbeat_cancelled",
         "SELECT dbbeat_make_partitions(1)",
         "SELECT dbbeat_retire('1 day')",
         "SELECT dbbeat_retire_audit('1 day')",

@@ -16,7 +16,16 @@ from celery_dbbeat.store.schedules import CodeSchedule, Ending
 from celery_dbbeat.store.ticks import Adopter
 from tests.store.kit import EVERYTHING, TTL, Person, dispatch, take
 from tests.store.order_walks import backfill, give_orders
-from tests.store.walks import bring_in, look_back, look_into, manage, recover, watch, work
+from tests.store.walks import (
+    bring_in,
+    hold_back,
+    look_back,
+    look_into,
+    manage,
+    recover,
+    watch,
+    work,
+)
 from tests.support.services import Databases, PgBouncer
 
 ME = Replica("a", "host", 1, "0.1.0")
@@ -105,6 +114,7 @@ def test_every_statement_works_in_a_schema_of_its_own(bare_url: str, ran: set[st
         work(store)
         recover(store, person)
         look_back(store)
+        hold_back(store, person)
         look_into(store)
         manage(store)
         give_orders(store, person)
@@ -166,6 +176,7 @@ def test_through_a_pooler_in_transaction_mode(pgbouncer: PgBouncer, person: Pers
         work(store)
         recover(store, person)
         look_back(store)
+        hold_back(store, person)
         look_into(store)
         manage(store)
         give_orders(store, person)

@@ -1,32 +1,40 @@
 """One walk through all statements of workers, of recovery and of those who look back."""
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
 
 from celery_dbbeat.errors import NotFound
+from celery_dbbeat.rules.decision import NotSent, Plan, Stop, Stretch
+from celery_dbbeat.rules.overlap import Running
+from celery_dbbeat.rules.schedule import Cursor
+from celery_dbbeat.rules.tick import Tick
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import (
     audit,
     awaited,
     completeness,
+    cursors,
     gauges,
     history,
     imports,
     managing,
+    overlaps,
+    pace,
     runs,
     status,
     ticks,
     workers,
 )
 from celery_dbbeat.store.awaited import BEGINNING, Closing
+from celery_dbbeat.store.cursors import Outgoing
 from celery_dbbeat.store.database import Database
 from celery_dbbeat.store.imports import ImportedSchedule, Write
 from celery_dbbeat.store.managing import Conditions, Draft
 from celery_dbbeat.store.runs import Ending, Run
-from tests.store.kit import TTL, Person, dispatch
+from tests.store.kit import EVERYTHING, HEDGE, TTL, Person, dispatch
 
 NOON = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
 UNKNOWN = UUID(int=0)
@@ -44,6 +52,7 @@ def work(store: Database) -> None:
     assert len(store.run("mark_effect", **effect).all) == 1
     assert runs.finish(store, RUN, Ending("done", "SUCCESS"))
     assert runs.is_done(store, RUN)
+    assert not runs.is_cancelled(store, RUN.task_id)
     key = {"task_id": RUN.task_id, "nominal_at": RUN.nominal_at}
     assert store.run("effect_status", **key).one()["status"] == "done"
     runs.discard(store, RUN, Ending("failed", "REVOKED", "somebody revoked it"))
@@ -66,6 +75,40 @@ def recover(store: Database, person: Person) -> None:
     assert awaited.close(store, [(suspect, Closing("dead", "why"))]) == {suspect.task_id}
     assert awaited.revive(store) == 0
     assert awaited.queue_readers(store) == {}
+
+
+def hold_back(store: Database, person: Person) -> None:
+    """A late one waits for its turn, one for a run that is cancelled; both are let go."""
+    late, waiting = person.add_due("late", "waiting", overlap="buffer_one")
+    with store.transaction() as transaction:
+        assert pace.take(transaction, timedelta(0)) is not None
+        now, due = cursors.claim(transaction, EVERYTHING, HEDGE, 10)
+        assert now is not None
+        stands = {late: Cursor(NOON, None, waits_for="turn", waits_since=now),
+                  waiting: Cursor(NOON, None, waits_for="run", waits_since=now)}  # fmt: skip
+        cursors.record(transaction, [(one, Plan(stands[one.schedule.id])) for one in due], "a")
+        pace.charge(transaction, now)
+    assert pace.note_usual(store, 7)
+    with store.transaction() as transaction:
+        (claimed,) = cursors.claim_late(transaction, EVERYTHING, 10)
+        assert cursors.unsent_of(transaction, [late]) == set()
+        cursors.postpone(transaction, [late])
+    missed = NotSent("missed", NOON, NOON, 1, "why")
+    longer = NotSent("missed", NOON + TTL, NOON + TTL, 1, "why", Stretch(NOON, NOON))
+    for one in (missed, longer):
+        with store.transaction() as transaction:
+            stand = Plan(replace(claimed.cursor, range_at=NOON), not_sent=(one,))
+            cursors.record(transaction, [(claimed, stand)], "a")
+    assert [(row["count"], row["last_at"]) for row in person.ticks(late)] == [(2, NOON + TTL)]
+    tick = Outgoing(claimed.schedule, Tick(UNKNOWN, NOON, NOON))
+    with store.transaction() as transaction:
+        overlaps.open_ticks(transaction, [tick])
+        assert overlaps.running(transaction, [late]) == {}  # nobody knows of such a tick
+        overlaps.cancel(transaction, [(late, Stop(Running(NOON, UNKNOWN), "why"))])
+        assert overlaps.waiting(transaction, overlaps.BEGINNING, 10).at_once == {waiting: 1}
+        assert overlaps.let_go(transaction, [waiting]) == 1
+    assert runs.is_cancelled(store, UNKNOWN)
+    person.do("DELETE FROM dbbeat_schedule WHERE id IN (%s, %s)", late, waiting)
 
 
 def look_back(store: Database) -> None:

@@ -61,6 +61,20 @@ def exactly(self: Task, seconds: float = 0.0) -> str:
     return "effect"
 
 
+@app.task(bind=True, name="polite")  # type: ignore[untyped-decorator]
+def polite(self: Task, seconds: float = 30.0) -> str:
+    """Ends early when it is asked to; else it has an effect at the end of so many seconds."""
+    tick = current_tick()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if tick is not None and tick.cancelled():
+            return "asked to end"
+        time.sleep(0.05)
+    with connect() as connection:
+        have_effect(connection, self)
+    return "effect"
+
+
 @app.task(bind=True, name="failing")  # type: ignore[untyped-decorator]
 def failing(self: Task) -> None:
     with connect() as connection:
