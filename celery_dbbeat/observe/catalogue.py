@@ -29,7 +29,10 @@ BEAT = (
         "counter",
         "Fire times by what became of them in this replica.",
         "outcome",
-        ("sent", "refused", "impossible", "unsent", "missed", "coalesced", "paused", OTHER),
+        (
+            *("sent", "refused", "impossible", "unsent"),
+            *("missed", "coalesced", "overlapped", "paused", OTHER),
+        ),
     ),
     Metric(
         "dbbeat_tick_lateness_seconds",

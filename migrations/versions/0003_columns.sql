@@ -99,7 +99,7 @@ BEGIN
                           ELSE c.before END
         FROM change WHERE c.schedule_id = change.id
     $statement$;
-    IF EXISTS (SELECT FROM new_rows n JOIN old_rows o USING (id) WHERE o.overlap = 'allow' AND n.overlap <> 'allow') THEN
+    EXECUTE $statement$
         INSERT INTO dbbeat_open (schedule_id, nominal_at, task_id)
         SELECT t.schedule_id, t.nominal_at, t.task_id
         FROM new_rows n JOIN old_rows o USING (id) CROSS JOIN LATERAL (
@@ -108,8 +108,8 @@ BEGIN
             ORDER BY nominal_at DESC LIMIT 1000
         ) AS t
         WHERE o.overlap = 'allow' AND n.overlap <> 'allow'
-        ON CONFLICT DO NOTHING;
-    END IF;
+        ON CONFLICT DO NOTHING
+    $statement$;
     PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
     RETURN NULL;
 END $$;
