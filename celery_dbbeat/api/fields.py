@@ -178,7 +178,7 @@ READERS: dict[str, Reader] = {
         _duration(timedelta(0), _MILLENNIUM, "from 0 to 1000 years, or None for ever")
     ),
     "catch_up": _word("latest", "all", "none"),
-    "catch_up_limit": _or_none(_whole(1, _INTEGER)),
+    "catch_up_limit": _or_none(_whole(1, 10_000)),
     "overlap": _word(*_WORDS),
     "max_concurrent": _whole(1, 10_000),
     "jitter": _duration(timedelta(0), timedelta(days=1), "from 0 to 1 day"),

@@ -65,6 +65,8 @@ def _show(found: Status) -> None:
         ("schedules", states, found.schedules["invalid"].value),
         ("due now", f"{words.bounded(found.due)}, next {following}", 0),
         ("late", words.bounded(found.late), found.late),
+        ("held back", f"{words.bounded(found.held_back)} late ones, at their rate", 0),
+        ("waiting", f"{words.bounded(found.waiting)} for a run to end", 0),
         ("sent", f"{words.bounded(found.sent_a_minute)} in the last minute", 0),
         ("unsent", f"{words.bounded(found.unsent)}{unsent}", 0),
         ("awaited", f"{words.bounded(found.awaited)} by {found.workers} guarded workers", 0),

@@ -108,7 +108,9 @@ def span(duration: timedelta) -> str:
 
 def run_in(info: ScheduleInfo, now: datetime) -> Coloured:
     """When its next run is: `in 3 min`, or how late it is."""
-    return Coloured("-", None) if info.next_due is None else run_in_at(info.next_due, now)
+    if info.next_due is None:
+        return Coloured("-" if info.next_nominal is None else "waits", None)
+    return run_in_at(info.next_due, now)
 
 
 def run_in_at(due: datetime, now: datetime) -> Coloured:

@@ -69,7 +69,8 @@ class ScheduleInfo:
     """A schedule, and where it stands: all columns of its row, and its next fire time.
 
     `next_nominal` is the fire time by the schedule, `next_due` the same with jitter; both are None
-    where it is not active or has no fire time left. `runs` is how many ticks it has had.
+    where it is not active or has no fire time left, `next_due` also while it waits for room or for
+    a run to end. `runs` is how many ticks it has had.
     """
 
     id: UUID
@@ -235,7 +236,8 @@ def _info(row: Mapping[str, Any]) -> ScheduleInfo:
 def _next(row: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
     """Where the schedule stands; what beat has not planned yet, as beat will."""
     if row["due_at"] is None:
-        return None, None
+        # One that is active and not due waits: for room, or for a run to end.
+        return (utc(row["nominal_at"]) if row["state"] == "active" else None), None
     if row["replan_from"] is None:
         return utc(row["nominal_at"]), utc(row["due_at"])
     schedule = schedule_of(dict(row))

@@ -43,8 +43,9 @@ class Status:
     """One look at all of it; a count of `MOST` means: that many, or more.
 
     `due` have a fire time to dispatch, `late` are those of them that are overdue by more than a
-    moment; `unsent` were recorded and not yet sent. `sent_a_minute` were recorded to be sent within
-    the last minute. `workers` are those with the guard.
+    moment; `held_back` are late ones that wait for room, `waiting` wait for a run to end; `unsent`
+    were recorded and not yet sent. `sent_a_minute` were recorded to be sent within the last minute.
+    `workers` are those with the guard.
     """
 
     now: datetime
@@ -52,6 +53,8 @@ class Status:
     schedules: dict[str, Number]
     due: int
     late: int
+    held_back: int
+    waiting: int
     next_due: datetime | None
     unsent: int
     oldest_unsent: datetime | None

@@ -34,12 +34,16 @@ CROSS JOIN LATERAL (
 SELECT clock_timestamp() AS now,
        (SELECT count(*) FROM (SELECT FROM dbbeat_cursor WHERE due_at <= now() LIMIT %(most)s) AS few) AS due,
        (SELECT count(*) FROM (SELECT FROM dbbeat_cursor WHERE due_at <= now() - %(late)s LIMIT %(most)s) AS few) AS late,
+       (SELECT count(*) FROM (SELECT FROM dbbeat_cursor
+            WHERE waits_for = 'turn' AND waits_since IS NOT NULL LIMIT %(most)s) AS few) AS held_back,
+       (SELECT count(*) FROM (SELECT FROM dbbeat_cursor
+            WHERE waits_for = 'run' AND due_at IS NULL LIMIT %(most)s) AS few) AS waiting,
        (SELECT due_at FROM dbbeat_cursor WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1) AS next_due,
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick WHERE state = 'recorded' LIMIT %(most)s) AS few) AS unsent,
        (SELECT claimed_at FROM dbbeat_tick WHERE state = 'recorded' ORDER BY claimed_at LIMIT 1) AS oldest_unsent,
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick WHERE awaited LIMIT %(most)s) AS few) AS awaited,
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick WHERE state = 'dead' LIMIT %(most)s) AS few) AS dead,
        (SELECT count(*) FROM (SELECT FROM dbbeat_tick
-            WHERE recorded_at > now() - interval '1 minute' AND state IN ('recorded', 'sent', 'dead')
+            WHERE recorded_at > now() - interval '1 minute' AND state IN ('recorded', 'sent', 'dead', 'cancelled')
             LIMIT %(most)s) AS few) AS sent_a_minute,
        (SELECT count(*) FROM dbbeat_worker WHERE seen_at > now() - interval '1 minute') AS workers;

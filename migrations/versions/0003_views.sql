@@ -137,3 +137,17 @@ COMMENT ON COLUMN dbbeat_backfill.ordered_by IS 'Who ordered it.';
 COMMENT ON COLUMN dbbeat_backfill.ordered_at IS 'When it was ordered.';
 COMMENT ON COLUMN dbbeat_backfill.open_nominals IS 'The fire times of open_ids.';
 COMMENT ON COLUMN dbbeat_backfill.ended_at IS 'When it was done or stopped.';
+
+COMMENT ON COLUMN dbbeat_cursor.waits_for IS 'What its next fire time waits for: turn (it is late, and goes when there is room), run (another has to end first).';
+COMMENT ON COLUMN dbbeat_cursor.waits_since IS 'Since when it waits.';
+COMMENT ON COLUMN dbbeat_cursor.range_at IS 'The row of dbbeat_tick that ends with the fire time before: its nominal_at.';
+COMMENT ON COLUMN dbbeat_cursor.range_until IS 'The last fire time of that row.';
+COMMENT ON COLUMN dbbeat_cursor.range_state IS 'The state of that row.';
+COMMENT ON COLUMN dbbeat_cursor.before IS 'The when of fire times that had passed when it was changed.';
+COMMENT ON COLUMN dbbeat_pace.one IS 'There is one row.';
+COMMENT ON COLUMN dbbeat_pace.since IS 'Since when sent counts.';
+COMMENT ON COLUMN dbbeat_open.schedule_id IS 'The schedule.';
+COMMENT ON COLUMN dbbeat_open.nominal_at IS 'The fire time.';
+COMMENT ON COLUMN dbbeat_open.task_id IS 'The id of the message.';
+COMMENT ON COLUMN dbbeat_cancelled.task_id IS 'The id of the message.';
+COMMENT ON COLUMN dbbeat_cancelled.requested_at IS 'When it was ended.';

@@ -79,6 +79,12 @@ class TestList:
             ["weekly", "paused", "in 3 min", "crontab 0 6 * * *", "shop.mail", "-"],
         ]
 
+    def test_one_that_waits_for_a_run(self, cli: Cli, clerk: Clerk) -> None:
+        clerk.add_due("a")
+        clerk.do("UPDATE dbbeat_cursor SET due_at = NULL, waits_for = 'run', waits_since = now()")
+        assert re.search(r"a +active +waits ", out(cli("list")))
+        assert re.search(r"waiting +1 for a run to end", out(cli("status")))
+
     def test_colours_for_whom_wants_them(self, cli: Cli, schedules: Schedules) -> None:
         schedules.create("a", "t", interval=60, paused=True)
         paused = click.style("paused", fg="yellow")

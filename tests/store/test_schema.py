@@ -215,4 +215,4 @@ def test_every_column_that_people_read_says_what_it_is(person: Person) -> None:
         " AND c.relname <> 'dbbeat_alembic_version' AND (obj_description(c.oid) IS NULL"
         " OR col_description(c.oid, a.attnum) IS NULL)"
     )
-    assert silent == []
+    assert [f"{row['relname']}.{row['attname']}" for row in silent] == []

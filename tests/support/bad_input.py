@@ -190,6 +190,8 @@ POLICIES = (
         columns={"catch_up": "some"}, constraint="catch_up"),
     Bad("catch_up_limit of 0", "catch_up_limit", {"catch_up_limit": 0}, "catch_up_limit is 0",
         ("--catch-up-limit", "0"), {"catch_up_limit": 0}, "catch_up_limit"),
+    Bad("catch_up_limit too high", "catch_up_limit", {"catch_up_limit": 10_001}, "from 1 to 10000",
+        ("--catch-up-limit", "10001"), {"catch_up_limit": 10_001}, "catch_up_limit"),
     Bad("unknown overlap", "overlap", {"overlap": "queue"}, "one of allow, skip",
         columns={"overlap": "queue"}, constraint="overlap"),
     Bad("max_concurrent of 0", "max_concurrent", {"max_concurrent": 0}, "from 1 to 10000",
