@@ -113,7 +113,12 @@ def _days(rng: Random) -> tuple[str, Question, bool]:
     if kind == 8:
         text = f"{field.text},L,15W"
         return text, lambda d: d.day in field.values or is_last(d) or is_nearest(d, 15), False
-    return field.text, lambda d: d.day in field.values, field.plain
+    return field.text, lambda d: d.day in field.values, field.plain and not _written_out(field, 31)
+
+
+def _written_out(field: Field, size: int) -> bool:
+    """Whether it names all there are without a `*`: croniter takes that for one, cron does not."""
+    return len(field.values) == size and field.text[0] != "*"
 
 
 def _weekdays(rng: Random) -> tuple[str, Question, bool]:
@@ -134,7 +139,8 @@ def _weekdays(rng: Random) -> tuple[str, Question, bool]:
             False,
         )
     field = _field(rng, 0, 6, WEEKDAYS)
-    return field.text, lambda d: d.isoweekday() % 7 in field.values, field.plain
+    plain = field.plain and not _written_out(field, 7)
+    return field.text, lambda d: d.isoweekday() % 7 in field.values, plain
 
 
 def on_nth_any(day: date) -> bool:

@@ -177,7 +177,7 @@ def test_local_times_are_those_of_croniter_where_it_is_right(
     trigger, found = cron(made.spec.text), [start]
     for _ in expected:
         found.append(trigger.next(found[-1]) or start)
-    assert found[1:] == expected
+    assert found[1:] == expected, made.spec.text
 
 
 @pytest.mark.timeout(1200)
