@@ -122,6 +122,12 @@ def fall_back(url: Callable[[], str]) -> None:
     _fallbacks.append(url)
 
 
+def read_one(name: str, conf: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Any:  # noqa: ANN401 - by setting
+    """One setting alone, where the others need not be right yet; None: not set."""
+    raw = _lookup(name, conf, environ)
+    return None if raw is None else _READERS[name](name, raw)
+
+
 def _lookup(name: str, conf: Mapping[str, Any], environ: Mapping[str, str]) -> object:
     key = PREFIX + name
     variable = key.upper()
