@@ -12,6 +12,7 @@ SECRET_KEY = "only-for-tests"  # noqa: S105 - a test's
 DEBUG = False
 ALLOWED_HOSTS = ["*"]
 USE_TZ = True
+TIME_ZONE = "UTC"
 ROOT_URLCONF = "tests.django.addresses"
 STATIC_URL = "/static/"
 DATABASES = {

@@ -35,7 +35,7 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
     show_facets = getattr(getattr(admin, "ShowFacets", None), "NEVER", None)
     list_per_page = 100
     list_max_show_all = 100
-    list_display = ("name", "state_shown", "task", "when", "next_at", "labels_shown", "owner")
+    list_display = ("name", "state_shown", "task", "when", "next_at", "labels_shown", "owner", "runs")
     list_filter = ("state", "owner")
     sortable_by = ("name",)
     search_fields = ("name",)
@@ -110,12 +110,18 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
         cursor = one.cursor
         if cursor is None or cursor.due_at is None:
             return None
-        return cursor.nominal_at if cursor.replan_from is None else "soon planned"
+        return cursor.nominal_at if cursor.replan_from is None else "not planned yet"
 
     @admin.display(description="labels")
     def labels_shown(self, one: Schedule) -> str:
         """Name and value."""
         return ", ".join(f"{name}={value}" for name, value in sorted(one.labels.items()))
+
+    @admin.display(description="history")
+    def runs(self, one: Schedule) -> str:
+        """A link to what became of it."""
+        link = reverse("admin:dbbeat_schedule_runs", args=[one.pk], current_app=self.admin_site.name)
+        return format_html('<a href="{}">Runs</a>', link)
 
     # What people may do.
 

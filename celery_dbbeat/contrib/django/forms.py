@@ -29,12 +29,12 @@ _TOGETHER = (("kind", "expression"), ("options", "queue", "priority"))
 _DEFAULTS = {"args": [], "kwargs": {}, "options": {}, "exclude": [], "labels": {}}
 
 
-def _text(*, long: bool = False, longest: int | None = None, **attrs: str) -> forms.CharField:
+def _text(*, long: bool = False, required: bool = False, **attrs: str) -> forms.CharField:
     widget = forms.Textarea if long else forms.TextInput
     style = {"class": "vLargeTextField" if long else "vTextField", "autocomplete": "off"}
     if long:
         style["rows"] = "2"
-    return forms.CharField(required=False, max_length=longest, widget=widget(style | attrs))
+    return forms.CharField(required=required, widget=widget(style | attrs))
 
 
 def _json(*, empty: object, help_text: str) -> JsonField:
@@ -49,11 +49,11 @@ def _whole() -> forms.IntegerField:
 class ScheduleForm(forms.ModelForm):
     """A schedule to be made, or one that is there to be changed."""
 
-    name = _text()
-    task = _text(list="dbbeat-tasks")
+    name = _text(required=True)
+    task = _text(required=True, list="dbbeat-tasks")
     kind = forms.ChoiceField(choices=[(kind, kind) for kind in KINDS], initial="cron")
-    expression = _text()
-    timezone = _text(list="dbbeat-zones")
+    expression = _text(required=True)
+    timezone = _text(required=True, list="dbbeat-zones")
     args = _json(empty=[], help_text='A JSON list, such as ["monthly", 3].')
     kwargs = _json(empty={}, help_text='A JSON object, such as {"plan": "monthly"}.')
     options = _json(empty={}, help_text='As for apply_async, such as {"expires": 3600}.')

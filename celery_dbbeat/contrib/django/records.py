@@ -38,6 +38,7 @@ class Record(admin.ModelAdmin):
     list_max_show_all = 100
     sortable_by = ()
     actions = None
+    change_form_template = "admin/dbbeat/record.html"
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """In the database that holds them."""

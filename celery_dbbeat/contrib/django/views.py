@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_datetime
 from celery_dbbeat.api import Schedules
 from celery_dbbeat.clock import worker_now
 from celery_dbbeat.contrib.django.forms import WHEN
-from celery_dbbeat.contrib.django.picture import picture
+from celery_dbbeat.contrib.django.picture import picture, seconds_shown
 from celery_dbbeat.errors import DbbeatError
 from celery_dbbeat.rules.describe import describe
 from celery_dbbeat.rules.preview import preview
@@ -96,7 +96,7 @@ class Runs:
             "info": api.get(one.name),
             "description": _described(api, one.name),
             "picture": picture(entries),
-            "entries": shown,
+            "entries": [(one, _span(one.lateness), _span(one.duration)) for one in shown],
             "older": shown[-1].nominal.isoformat() if len(entries) > _ENTRIES else None,
             "changes": api.changes(one.name, _CHANGES),
             "media": self._admin.media,
@@ -104,6 +104,10 @@ class Runs:
             **_explained(api, one.name, request.GET.get("at", "").strip()),
         }
         return TemplateResponse(request, "admin/dbbeat/schedule/runs.html", context)
+
+
+def _span(length: timedelta | None) -> str:
+    return "" if length is None else seconds_shown(length.total_seconds())
 
 
 def _before(request: HttpRequest) -> datetime | None:
