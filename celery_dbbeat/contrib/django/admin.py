@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from celery_dbbeat.api import Schedules
 from celery_dbbeat.contrib.django import place, records, searching, views
 from celery_dbbeat.contrib.django.forms import ScheduleForm
-from celery_dbbeat.contrib.django.models import Cursor, Schedule
+from celery_dbbeat.contrib.django.models import Schedule
 from celery_dbbeat.contrib.django.ordering import Ordering
 from celery_dbbeat.contrib.django.paging import EstimatingPaginator, ListWithCompanions
 from celery_dbbeat.errors import DbbeatError
@@ -78,9 +78,10 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
 
     def accompany(self, page: Iterable[Schedule]) -> None:
         """Where the schedules of a page stand."""
-        found = Cursor.objects.using(place.alias()).in_bulk([one.id for one in page])
+        found = place.schedules("").get_many(one.name for one in page)
         for one in page:
-            one.cursor = found.get(one.id)
+            info = found.get(one.name)  # none: deleted just now
+            one.next_nominal = info and info.next_nominal
 
     def url_of(self, one: Schedule) -> str:
         """Its page."""
@@ -106,11 +107,8 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
 
     @admin.display(description="next")
     def next_at(self, one: Schedule) -> Any:
-        """When it fires next, as far as beat has planned."""
-        cursor = one.cursor
-        if cursor is None or cursor.due_at is None:
-            return None
-        return cursor.nominal_at if cursor.replan_from is None else "not planned yet"
+        """When it fires next."""
+        return one.next_nominal
 
     @admin.display(description="labels")
     def labels_shown(self, one: Schedule) -> str:

@@ -87,23 +87,6 @@ class Schedule(models.Model):
         return self.options.get("priority")
 
 
-class Cursor(models.Model):
-    """Where a schedule stands."""
-
-    schedule_id = models.UUIDField(primary_key=True)
-    nominal_at = models.DateTimeField(null=True)
-    due_at = models.DateTimeField(null=True)
-    replan_from = models.DateTimeField(null=True)
-    runs = models.BigIntegerField()
-
-    class Meta:
-        """As the database has it."""
-
-        managed = False
-        db_table = "dbbeat_cursor"
-        default_permissions = ()
-
-
 class Tick(models.Model):
     """One decision of beat. Its key in the database is schedule, nominal time and task id."""
 

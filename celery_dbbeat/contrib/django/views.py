@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 
 from celery_dbbeat.api import Schedules
-from celery_dbbeat.clock import worker_now
 from celery_dbbeat.contrib.django.forms import WHEN
 from celery_dbbeat.contrib.django.picture import picture, seconds_shown
 from celery_dbbeat.errors import DbbeatError
@@ -56,7 +55,7 @@ class Preview:
 def _shown(api: Schedules, given: dict[str, Any], identity: UUID) -> dict[str, Any]:
     draft = api.definitions.draft({"name": "preview", "task": "preview", **given})
     schedule: Schedule = draft.as_schedule(identity)
-    times = preview(schedule, _PREVIEWED, worker_now())
+    times = preview(schedule, _PREVIEWED, api.now())
     return {
         "description": describe(schedule),
         "times": [
