@@ -43,7 +43,7 @@ def _set_up() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _django(_set_up: None) -> Iterator[None]:
     """Other tests do not have Django's database to fall back to."""
-    from celery_dbbeat.contrib.django import place  # noqa: PLC0415 - when Django is set up
+    from celery_dbbeat.contrib.django import place
 
     settings._fallbacks[:] = [place.url]
     setup_test_environment()
@@ -55,7 +55,7 @@ def _django(_set_up: None) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def django_template(_set_up: None, databases: Databases) -> Iterator[str]:
     """The name of a database after `manage.py migrate`, to be copied."""
-    from celery_dbbeat.contrib.django import place  # noqa: PLC0415 - when Django is set up
+    from celery_dbbeat.contrib.django import place
 
     name = f"django_template_{uuid4().hex}"
     point(databases.create(name))
@@ -91,7 +91,7 @@ def schedules(database_url: str) -> Schedules:
 @pytest.fixture
 def user(database_url: str) -> Any:
     """Ada, who may do all."""
-    from django.contrib.auth.models import User  # noqa: PLC0415 - when Django is set up
+    from django.contrib.auth.models import User
 
     return User.objects.create_superuser("ada", password="lovelace")
 

@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "celery_dbbeat.contrib.django",
 ]
 MIDDLEWARE = [
+    "tests.django.policy.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

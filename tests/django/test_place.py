@@ -19,8 +19,8 @@ from tests.support.services import Databases
 
 
 @pytest.fixture
-def place() -> Any:  # noqa: ANN401 - a module
-    from celery_dbbeat.contrib.django import place  # noqa: PLC0415 - when Django is set up
+def place() -> Any:
+    from celery_dbbeat.contrib.django import place
 
     return place
 
@@ -31,7 +31,7 @@ def place() -> Any:  # noqa: ANN401 - a module
         ({"NAME": "shop"}, "postgresql+psycopg:///shop"),
         ({"NAME": "shop", "HOST": "db", "PORT": 6432}, "postgresql+psycopg://db:6432/shop"),
         (
-            {"NAME": "shop", "HOST": "db", "USER": "ada@x", "PASSWORD": "p:@/?"},  # noqa: S106 - a test's
+            {"NAME": "shop", "HOST": "db", "USER": "ada@x", "PASSWORD": "p:@/?"},
             "postgresql+psycopg://ada%40x:p%3A%40%2F%3F@db/shop",
         ),
         (
@@ -49,24 +49,24 @@ def place() -> Any:  # noqa: ANN401 - a module
         ),
     ],
 )  # fmt: skip
-def test_the_url_of_a_database(place: Any, given: dict[str, Any], url: str) -> None:  # noqa: ANN401 - a module
+def test_the_url_of_a_database(place: Any, given: dict[str, Any], url: str) -> None:
     assert make_url(place._url(given)) == make_url(url)
 
 
-def test_a_database_that_is_no_postgres(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 - a module
+def test_a_database_that_is_no_postgres(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(connections["default"]), "vendor", "sqlite")
     with pytest.raises(SettingsError, match="set DBBEAT_DATABASE"):
         place.url()
 
 
 @override_settings(DBBEAT_DATABASE="other")
-def test_a_database_that_is_not_there(place: Any) -> None:  # noqa: ANN401 - a module
+def test_a_database_that_is_not_there(place: Any) -> None:
     with pytest.raises(SettingsError, match=r"'other'; allowed is one of DATABASES: 'default'"):
         place.alias()
 
 
 @pytest.mark.parametrize("named", ["shop", "nowhere.celery:app", "tests.django.project:TIME_ZONE"])
-def test_an_app_that_is_none(place: Any, named: str) -> None:  # noqa: ANN401 - a module
+def test_an_app_that_is_none(place: Any, named: str) -> None:
     with (
         override_settings(DBBEAT_APP=named),
         pytest.raises(SettingsError, match="allowed is a module and a Celery app"),
@@ -74,7 +74,7 @@ def test_an_app_that_is_none(place: Any, named: str) -> None:  # noqa: ANN401 - 
         place.find_app()
 
 
-def test_the_apps_of_a_project(place: Any) -> None:  # noqa: ANN401 - a module
+def test_the_apps_of_a_project(place: Any) -> None:
     assert place.find_app() is project.app
     current = Celery("current", set_as_current=True)
     with override_settings(DBBEAT_APP=None):
@@ -114,7 +114,7 @@ def test_a_database_for_tests_gets_the_tables(database_url: str) -> None:
 
 
 def test_a_url_that_leads_elsewhere_is_refused(
-    place: Any,  # noqa: ANN401 - a module
+    place: Any,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -131,11 +131,11 @@ def test_a_url_that_leads_elsewhere_is_refused(
 
 
 def test_a_schema_of_its_own(
-    database_url: str, client: Any, monkeypatch: pytest.MonkeyPatch  # noqa: ANN401 - Django's
+    database_url: str, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from django.apps import apps  # noqa: PLC0415 - when Django is set up
+    from django.apps import apps
 
-    from celery_dbbeat.contrib.django import tables  # noqa: PLC0415 - when Django is set up
+    from celery_dbbeat.contrib.django import tables
 
     monkeypatch.setenv("DBBEAT_SCHEMA", "planner")
     models = list(apps.get_app_config("dbbeat").get_models())

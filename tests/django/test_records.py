@@ -19,11 +19,11 @@ def letter(schedules: Schedules, clerk: Clerk) -> str:
     return str(clerk.dead(info.id, NOON + SECOND / 1000))
 
 
-def rows(response: Any) -> list[Any]:  # noqa: ANN401 - Django's
+def rows(response: Any) -> list[Any]:
     return list(response.context["cl"].result_list)
 
 
-def link(response: Any) -> str:  # noqa: ANN401 - Django's
+def link(response: Any) -> str:
     found = response.context["cl"]
     return str(found.url_for_result(found.result_list[0]))
 
@@ -78,7 +78,7 @@ def test_one_whose_schedule_is_gone_stays_and_why_is_said(
     assert "(deleted)" in page(client.get(DEAD))
 
 
-def test_replay_needs_its_permission(user: Any, letter: str, schedules: Schedules) -> None:  # noqa: ANN401 - Django's
+def test_replay_needs_its_permission(user: Any, letter: str, schedules: Schedules) -> None:
     bob = may(user, "view_deadletter")
     bob.post(DEAD, {"action": "replay", "_selected_action": letter})
     assert len(schedules.dead()) == 1

@@ -35,7 +35,16 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
     show_facets = getattr(getattr(admin, "ShowFacets", None), "NEVER", None)
     list_per_page = 100
     list_max_show_all = 100
-    list_display = ("name", "state_shown", "task", "when", "next_at", "labels_shown", "owner", "runs")
+    list_display = (
+        "name",
+        "state_shown",
+        "task",
+        "when",
+        "next_at",
+        "labels_shown",
+        "owner",
+        "runs",
+    )
     list_filter = ("state", "owner")
     sortable_by = ("name",)
     search_fields = ("name",)
@@ -85,7 +94,9 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
 
     def url_of(self, one: Schedule) -> str:
         """Its page."""
-        return reverse("admin:dbbeat_schedule_change", args=[one.pk], current_app=self.admin_site.name)
+        return reverse(
+            "admin:dbbeat_schedule_change", args=[one.pk], current_app=self.admin_site.name
+        )
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """By the indexes that there are."""
@@ -118,7 +129,9 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
     @admin.display(description="history")
     def runs(self, one: Schedule) -> str:
         """A link to what became of it."""
-        link = reverse("admin:dbbeat_schedule_runs", args=[one.pk], current_app=self.admin_site.name)
+        link = reverse(
+            "admin:dbbeat_schedule_runs", args=[one.pk], current_app=self.admin_site.name
+        )
         return format_html('<a href="{}">Runs</a>', link)
 
     # What people may do.
@@ -134,7 +147,7 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
     # The form.
 
     def get_form(
-        self, request: HttpRequest, obj: Schedule | None = None, change: bool = False, **kwargs: Any  # noqa: FBT001, FBT002 - Django's
+        self, request: HttpRequest, obj: Schedule | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
         """A form that asks the API as this user."""
         form = super().get_form(request, obj, change, **kwargs)
@@ -147,7 +160,10 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
         return place.schedules(request.user.get_username())
 
     def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "",
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Show what was refused when it was written as a form shows what it finds wrong."""
@@ -168,7 +184,7 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
             "dbbeat_orders": self.orders_for(request),
         }
 
-    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
         """Write it by the API."""
         given = form.definition()
         if change:
@@ -195,12 +211,16 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
             if isinstance(objs, list)
             else objs.filter(owner="code")[:_SHOWN]
         )
-        protected = [f"{one} comes from the app's beat_schedule: it is deleted there" for one in codes]
+        protected = [
+            f"{one} comes from the app's beat_schedule: it is deleted there" for one in codes
+        ]
         allowed = super().has_delete_permission(request)
         label = self.model._meta.verbose_name  # noqa: SLF001 - Django's own name for it
         return named + more, {f"{label}s": total}, set() if allowed else {label}, protected
 
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
         """Say what was refused."""
         return self._or_say(request, super().delete_view, request, object_id, extra_context)
 

@@ -51,9 +51,7 @@ class Schedule(models.Model):
     labels = models.JSONField(default=dict)
     description = models.TextField(default="")
     max_attempts = models.SmallIntegerField(null=True)
-    on_failure = models.CharField(
-        max_length=20, choices=_choices("dead", "retry"), default="dead"
-    )
+    on_failure = models.CharField(max_length=20, choices=_choices("dead", "retry"), default="dead")
     resend_after = models.DurationField(null=True)
     pause_after = models.IntegerField(null=True)
     owner = models.CharField(max_length=20, choices=_choices("people", "code"), editable=False)

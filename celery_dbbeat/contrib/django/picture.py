@@ -70,14 +70,18 @@ def _chart(title: str, points: Sequence[Point], first: datetime, last: datetime,
         x = _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
         y = floor - point.seconds / high * height
         said = f"{point.said}: {seconds_shown(point.seconds)}"
-        marks.append((point.kind, f"{x:.1f}", f"{x:.1f}", floor, f"{y:.1f}", f"{x:.1f}", f"{y:.1f}", said))
+        marks.append(
+            (point.kind, f"{x:.1f}", f"{x:.1f}", floor, f"{y:.1f}", f"{x:.1f}", f"{y:.1f}", said)
+        )
     dots = format_html_join(
         "",
         '<g class="dbbeat-{}"><line x1="{}" x2="{}" y1="{}" y2="{}"/>'
         '<circle cx="{}" cy="{}" r="3"/><title>{}</title></g>',
         marks,
     )
-    return format_html("{}{}{}", _frame(title, top, floor, height, high), dots, _times(first, last, floor))
+    return format_html(
+        "{}{}{}", _frame(title, top, floor, height, high), dots, _times(first, last, floor)
+    )
 
 
 def _frame(title: str, top: int, floor: int, height: int, high: float) -> str:

@@ -72,7 +72,9 @@ def find_app() -> Celery:
     except ImportError as error:
         raise SettingsError(f"DBBEAT_APP is {named!r}: {error}; allowed is {allowed}") from error
     if not isinstance(found, Celery):
-        raise SettingsError(f"DBBEAT_APP is {named!r}, a {type(found).__name__}; allowed is {allowed}")
+        raise SettingsError(
+            f"DBBEAT_APP is {named!r}, a {type(found).__name__}; allowed is {allowed}"
+        )
     return found
 
 

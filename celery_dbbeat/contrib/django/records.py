@@ -91,7 +91,7 @@ class TickAdmin(Record):
     )  # fmt: skip
     readonly_fields = ("schedule",)
 
-    def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:  # noqa: ARG002 - Django's
+    def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
         """Links from a schedule's page name it by its id."""
         return lookup == "schedule_id"
 
@@ -109,7 +109,7 @@ class TickAdmin(Record):
         """The names of their schedules."""
         _name(page)
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:  # noqa: ARG002 - Django's
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         """By the whole key."""
         try:
             schedule_id, nominal, task_id = object_id.split(",")
@@ -208,7 +208,16 @@ class DeadLetterAdmin(TickAdmin):
 class RunAdmin(Record):
     """Runs of ticks by workers."""
 
-    list_display = ("nominal_at", "schedule", "status", "attempt", "worker", "started_at", "took", "error")
+    list_display = (
+        "nominal_at",
+        "schedule",
+        "status",
+        "attempt",
+        "worker",
+        "started_at",
+        "took",
+        "error",
+    )
     search_fields = ("task_id",)
     search_help_text = "A task id, or the name of a schedule: there may be millions of runs."
     ordering = ("-nominal_at", "-task_id")
@@ -228,7 +237,7 @@ class RunAdmin(Record):
         except ValueError:
             return _runs_of(queryset, typed), False
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:  # noqa: ARG002 - Django's
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         """By the whole key."""
         try:
             nominal, task_id = object_id.split(",")

@@ -36,7 +36,9 @@ class Preview:
 
     def __call__(self, request: HttpRequest, identity: UUID | None = None) -> HttpResponse:
         """Read the form that is being filled in; nothing is written."""
-        if not (self._admin.has_add_permission(request) or self._admin.has_change_permission(request)):
+        if not (
+            self._admin.has_add_permission(request) or self._admin.has_change_permission(request)
+        ):
             raise PermissionDenied
         if request.method != "POST":
             return JsonResponse({"detail": "allowed is POST"}, status=405)
@@ -140,6 +142,8 @@ def back(admin: Any, request: HttpRequest) -> HttpResponseRedirect:
     place = request.POST.get("_from")
     if place in {"change", "runs"} and len(chosen) == 1:
         return HttpResponseRedirect(
-            reverse(f"admin:dbbeat_schedule_{place}", args=chosen, current_app=admin.admin_site.name)
+            reverse(
+                f"admin:dbbeat_schedule_{place}", args=chosen, current_app=admin.admin_site.name
+            )
         )
     return HttpResponseRedirect(request.get_full_path())
