@@ -93,7 +93,7 @@ def user(database_url: str) -> Any:
     """Ada, who may do all."""
     from django.contrib.auth.models import User
 
-    return User.objects.create_superuser("ada", password="lovelace")
+    return User.objects.create_superuser("ada", password="lovelace")  # noqa: S106 - a test's
 
 
 @pytest.fixture

@@ -71,7 +71,8 @@ def test_what_somebody_else_changed_meanwhile_is_kept(client: Client, schedules:
 
 def test_nothing_typed_is_nothing_written(client: Client, schedules: Schedules) -> None:
     info = schedules.create(
-        "full", "t", cron="0 9 * * *", timezone="Europe/Berlin", options={"queue": "q", "expires": 5},
+        "full", "t", cron="0 9 * * *", timezone="Europe/Berlin",
+        options={"queue": "q", "expires": 5},
         priority=3, start_at="2030-01-31T09:30", exclude=["2030-12-25"], misfire_grace=None,
         jitter=90, resend_after=0.5 + 1, labels={"ü": [1, None]}, max_runs=7,
     )  # fmt: skip

@@ -25,9 +25,10 @@ def large(databases: Databases, django_template: str) -> Iterator[str]:
     clerk.do(
         "INSERT INTO dbbeat_schedule (name, task, kind, expression, labels, state)"
         " SELECT 'schedule ' || n, 'shop.sync', 'interval', '60',"
-        "        jsonb_build_object('team', 'team' || n % 1000),"
-        "        CASE WHEN n % 100 = 0 THEN 'paused' ELSE 'active' END"
-        f" FROM generate_series(1, {MANY}) n"
+        "        jsonb_build_object('team', 'team' || n %% 1000),"
+        "        CASE WHEN n %% 100 = 0 THEN 'paused' ELSE 'active' END"
+        " FROM generate_series(1, %s) n",
+        MANY,
     )
     clerk.do(
         "INSERT INTO dbbeat_tick (schedule_id, nominal_at, task_id, state, due_at, replica)"

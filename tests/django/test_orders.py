@@ -32,7 +32,7 @@ def may(user: Any, *names: str) -> Client:
     """A browser of Bob, who is staff and may do this alone."""
     from django.contrib.auth.models import Permission, User
 
-    bob = User.objects.create_user("bob", password="builder", is_staff=True)
+    bob = User.objects.create_user("bob", password="builder", is_staff=True)  # noqa: S106 - a test's
     found = Permission.objects.filter(codename__in=names, content_type__app_label="dbbeat")
     assert found.count() == len(names)
     bob.user_permissions.set(found)

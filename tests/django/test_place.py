@@ -59,9 +59,11 @@ def test_a_database_that_is_no_postgres(place: Any, monkeypatch: pytest.MonkeyPa
         place.url()
 
 
-@override_settings(DBBEAT_DATABASE="other")
 def test_a_database_that_is_not_there(place: Any) -> None:
-    with pytest.raises(SettingsError, match=r"'other'; allowed is one of DATABASES: 'default'"):
+    with (
+        override_settings(DBBEAT_DATABASE="other"),
+        pytest.raises(SettingsError, match=r"'other'; allowed is one of DATABASES: 'default'"),
+    ):
         place.alias()
 
 

@@ -1,4 +1,4 @@
-"""The pages of schedules. What they write, they write by the API; so it is checked, and recorded."""
+"""The pages of schedules. They write by the API, so that all is checked, and recorded."""
 
 from __future__ import annotations
 

@@ -26,7 +26,13 @@ WHEN = (
 )  # fmt: skip
 #: Fields that are read together: of one that changed, all are given.
 _TOGETHER = (("kind", "expression"), ("options", "queue", "priority"))
-_DEFAULTS = {"args": [], "kwargs": {}, "options": {}, "exclude": [], "labels": {}}
+_DEFAULTS: Mapping[str, Any] = {
+    "args": [],
+    "kwargs": {},
+    "options": {},
+    "exclude": [],
+    "labels": {},
+}
 
 
 def _text(*, long: bool = False, required: bool = False, **attrs: str) -> forms.CharField:
@@ -79,6 +85,9 @@ class ScheduleForm(forms.ModelForm):
     #: Who checks it, and what was said when it was written a moment ago. The admin sets them.
     api: ClassVar[Schedules]
     refused: ClassVar[DbbeatError | None] = None
+
+    instance: Schedule
+    initial: dict[str, Any]
 
     class Meta:
         """What of the table people may write."""

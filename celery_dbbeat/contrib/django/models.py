@@ -1,4 +1,4 @@
-"""The tables as Django reads them. The package's own migrations make them; nobody writes by these."""
+"""The tables as Django reads them: the package's own migrations make them, its API writes them."""
 
 from __future__ import annotations
 

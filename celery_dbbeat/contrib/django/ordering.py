@@ -85,7 +85,7 @@ class Ordering:
     def run_now(self, request: HttpRequest, queryset: Any) -> HttpResponse:
         """Have the task sent once, at once."""
         api = self.api(request)
-        return self._each(request, queryset, lambda name: api.trigger(name), "sent")
+        return self._each(request, queryset, api.trigger, "sent")
 
     @admin.action(description="Pause…", permissions=["pause"])
     def pause(self, request: HttpRequest, queryset: Any) -> HttpResponse:
@@ -100,7 +100,7 @@ class Ordering:
     def resume(self, request: HttpRequest, queryset: Any) -> HttpResponse:
         """Let them go on at their next fire time."""
         api = self.api(request)
-        return self._each(request, queryset, lambda name: api.resume(name), "resumed")
+        return self._each(request, queryset, api.resume, "resumed")
 
     @admin.action(description="Resume and catch up", permissions=["catch_up"])
     def catch_up(self, request: HttpRequest, queryset: Any) -> HttpResponse:
@@ -124,7 +124,7 @@ class Ordering:
             except DbbeatError as error:
                 form.add_error(None, str(error))
         if not form.is_valid() or "apply" not in request.POST:
-            return self._ask(request, queryset, form, "backfill", "Backfill", runs)
+            return self._ask(request, queryset, form, "backfill", "Backfill", runs=runs)
         given = form.cleaned_data | {"note": form.cleaned_data["note"] or None}
         return self._each(
             request, queryset, lambda name: api.backfill(name, **given), "to be backfilled"
@@ -152,6 +152,7 @@ class Ordering:
         form: forms.Form,
         action: str,
         title: str,
+        *,
         runs: Any = (),
     ) -> HttpResponse:
         context = {

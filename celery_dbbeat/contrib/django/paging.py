@@ -52,6 +52,8 @@ class EstimatingPaginator(Paginator):
 class ListWithCompanions(ChangeList):
     """A list whose rows are shown with rows of other tables, fetched for one page at a time."""
 
+    result_list: Any
+
     def get_results(self, request: Any) -> None:
         """Fetch the page, and what belongs to it."""
         super().get_results(request)

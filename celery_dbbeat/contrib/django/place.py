@@ -42,14 +42,14 @@ def url() -> str:
 
 
 def _url(given: Mapping[str, Any]) -> str:
-    host = given.get("HOST") or None
+    host: str | None = given.get("HOST") or None
     query = {
         key: str(value)
         for key, value in (given.get("OPTIONS") or {}).items()
         if key not in _DJANGOS and isinstance(value, str | int)
     }
     if host is not None and host.startswith("/"):
-        host, query["host"] = None, host
+        query["host"], host = host, None
     return URL.create(
         "postgresql+psycopg",
         username=given.get("USER") or None,

@@ -37,7 +37,7 @@ class Record(admin.ModelAdmin):
     list_per_page = 100
     list_max_show_all = 100
     sortable_by = ()
-    actions = None
+    actions: Any = None
     change_form_template = "admin/dbbeat/record.html"
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -77,19 +77,20 @@ class Record(admin.ModelAdmin):
 class TickAdmin(Record):
     """The ticks of a schedule."""
 
-    list_display = (
-        "nominal_at", "schedule", "state", "kind", "attempt", "sent_at", "outcome", "count", "reason",
+    list_display: tuple[str, ...] = (
+        "nominal_at", "schedule", "state", "kind", "attempt", "sent_at", "outcome", "count",
+        "reason",
     )  # fmt: skip
     list_filter = ()
     search_fields = ("schedule_id",)
     search_help_text = "The name of a schedule: there may be millions of ticks."
     ordering = ("-nominal_at", "-task_id")
-    fields = (
+    fields: tuple[str, ...] = (
         "schedule", "nominal_at", "task_id", "state", "kind", "attempt", "due_at", "recorded_at",
         "claimed_at", "sent_at", "replica", "epoch", "last_at", "count", "outcome", "reason",
         "losses", "arguments",
     )  # fmt: skip
-    readonly_fields = ("schedule",)
+    readonly_fields: tuple[str, ...] = ("schedule",)
 
     def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
         """Links from a schedule's page name it by its id."""
@@ -144,10 +145,17 @@ class TickAdmin(Record):
 class DeadLetterAdmin(TickAdmin):
     """Ticks that were given up, the newest first; they can be sent again."""
 
-    list_display = ("nominal_at", "schedule", "attempt", "reason", "error", "worker")
+    list_display: tuple[str, ...] = (
+        "nominal_at",
+        "schedule",
+        "attempt",
+        "reason",
+        "error",
+        "worker",
+    )
     search_help_text = "The name of a schedule."
-    fields = (*TickAdmin.fields, "error", "worker", "traceback")
-    readonly_fields = ("schedule", "error", "worker", "traceback")
+    fields: tuple[str, ...] = (*TickAdmin.fields, "error", "worker", "traceback")
+    readonly_fields: tuple[str, ...] = ("schedule", "error", "worker", "traceback")
     actions = ("replay",)
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -208,7 +216,7 @@ class DeadLetterAdmin(TickAdmin):
 class RunAdmin(Record):
     """Runs of ticks by workers."""
 
-    list_display = (
+    list_display: tuple[str, ...] = (
         "nominal_at",
         "schedule",
         "status",
@@ -221,11 +229,11 @@ class RunAdmin(Record):
     search_fields = ("task_id",)
     search_help_text = "A task id, or the name of a schedule: there may be millions of runs."
     ordering = ("-nominal_at", "-task_id")
-    fields = (
+    fields: tuple[str, ...] = (
         "schedule", "nominal_at", "task_id", "status", "attempt", "retries", "worker", "started_at",
         "ended_at", "took", "lease_until", "result", "error", "traceback", "earlier",
     )  # fmt: skip
-    readonly_fields = ("took",)
+    readonly_fields: tuple[str, ...] = ("took",)
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """By task id, or those of a schedule's newest ticks."""
@@ -262,7 +270,15 @@ class RunAdmin(Record):
 class ReplicaAdmin(Record):
     """Beat processes."""
 
-    list_display = ("id", "hostname", "pid", "release", "ready", "started_at", "seen_at")
+    list_display: tuple[str, ...] = (
+        "id",
+        "hostname",
+        "pid",
+        "release",
+        "ready",
+        "started_at",
+        "seen_at",
+    )
     ordering = ("-seen_at", "id")
 
 
