@@ -81,6 +81,8 @@ class Settings:
         given = {name: _lookup(name, conf, environ) for name in _READERS}
         _warn_of_unknown(conf, environ)
         values = {name: _READERS[name](name, raw) for name, raw in given.items() if raw is not None}
+        if "url" not in values and _fallbacks:
+            values["url"] = _url("url", _fallbacks[-1]())
         if "url" not in values:
             raise SettingsError(
                 "dbbeat_url is not set; allowed is a SQLAlchemy URL of a Postgres database, as "
@@ -109,6 +111,21 @@ class Settings:
                     f"{'at most half of' if name == 'renew_every' else 'below'} "
                     f"dbbeat_lease_ttl, which is {self.lease_ttl:g} s"
                 )
+
+
+#: Who can say where the schedules are, where nothing is set: a framework that has a database.
+_fallbacks: list[Callable[[], str]] = []
+
+
+def fall_back(url: Callable[[], str]) -> None:
+    """Ask this for the URL wherever `dbbeat_url` is not set."""
+    _fallbacks.append(url)
+
+
+def read_one(name: str, conf: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Any:  # noqa: ANN401 - by setting
+    """One setting alone, where the others need not be right yet; None: not set."""
+    raw = _lookup(name, conf, environ)
+    return None if raw is None else _READERS[name](name, raw)
 
 
 def _lookup(name: str, conf: Mapping[str, Any], environ: Mapping[str, str]) -> object:
