@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _PANEL, _GAP, _LEFT, _TOP = 720, 96, 34, 58, 20
 _FLOOR = 0.001
+_SVG = "http://www.w3.org/2000/svg"
 _LINES = (
     (0.001, "1 ms"),
     (0.01, "10 ms"),
@@ -62,8 +63,7 @@ def picture(entries: Sequence[HistoryEntry]) -> str:
     base = height - 6
     return "\n".join(
         [
-            f'<svg class="history" viewBox="0 0 {_WIDTH} {height}" role="img" '
-            'xmlns="http://www.w3.org/2000/svg">',
+            f'<svg class="history" viewBox="0 0 {_WIDTH} {height}" role="img" xmlns="{_SVG}">',
             f"<title>Lateness and duration of {len(shown)} entries</title>",
             *marks,
             _text(_LEFT, base, _instant(first), "start"),
