@@ -94,9 +94,13 @@ def changes(ask: Ask) -> Response:
             found = ask.schedules.changes(name, limit=_ENTRIES)
         except NotFound as error:
             problem = str(error)
-    return ask.show(
-        "changes.html", 404 if problem else 200, name=name, found=found, problem=problem
-    )
+    status = 404 if problem else 200
+    return ask.show("changes.html", status, name=name, found=found, problem=problem)
+
+
+def replicas(ask: Ask) -> Response:
+    """Who dispatches, and how much there is to do."""
+    return ask.show("replicas.html", found=ask.schedules.status())
 
 
 def _label(text: str) -> Mapping[str, Any] | None:
