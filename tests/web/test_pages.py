@@ -56,7 +56,7 @@ def test_a_change_of_somebody_else_in_between_is_not_undone(
     schedules.update("bills", queue="slow")
     page = ada.post("/edit", data={**seen, "expression": "@hourly"})
     assert page.status_code == 400
-    assert "it was changed at" in page.text
+    assert "read it again, and see what to keep" in page.text
     assert 'value="@hourly"' in page.text
     assert schedules.get("bills").expression == "@daily"
     again = form(page, "/edit")
@@ -151,7 +151,7 @@ def test_history_and_explanation(ada: Visitor, clerk: Clerk) -> None:
     assert page.text.count('<rect class="unsent"') == 2
     assert "nobody was there" in page.text
     page = ada.look("/schedule", name="bills", at=NOON.isoformat())
-    assert "attempt" in page.text or "not known" in page.text
+    assert "there was no schedule &#39;bills&#39; yet" in page.text
     assert "at is &#39;noon&#39;" in ada.look("/schedule", name="bills", at="noon").text
 
 

@@ -10,6 +10,11 @@ from starlette.responses import Response
 from celery_dbbeat.contrib.web.site import Ask
 from celery_dbbeat.errors import FieldError, NotFound, ScheduleError
 
+_BLANK = {
+    **{"start": "", "end": "", "reprocess": "none"},
+    **{"rate": "", "max_concurrent": "1", "note": ""},
+}
+
 
 def trigger(ask: Ask) -> Response:
     """Run now; with other arguments where some are given."""
@@ -37,11 +42,7 @@ def resume(ask: Ask) -> Response:
 def plan(ask: Ask) -> Response:
     """What a backfill would do, before it is ordered."""
     name = ask.query.get("name", "")
-    asked = {"reprocess": "none", "rate": "", "max_concurrent": "1", "note": ""} | {
-        key: ask.query.get(key, "").strip()
-        for key in ("start", "end", "reprocess", "rate", "max_concurrent", "note")
-        if key in ask.query
-    }
+    asked = {key: value.strip() for key, value in ask.query.items()}
     info = ask.schedules.get(name)
     return _plan(ask, info.name, asked)
 
@@ -97,8 +98,9 @@ def replay(ask: Ask) -> Response:
 def _plan(
     ask: Ask, name: str, asked: dict[str, str], problems: dict[str, str] | None = None
 ) -> Response:
+    asked = {**_BLANK, **asked}
     problems, planned = dict(problems or {}), None
-    if asked.get("start") and asked.get("end"):
+    if asked["start"] and asked["end"]:
         try:
             how = _how(asked)
             planned = ask.schedules.backfill(
