@@ -87,8 +87,9 @@ def _served(
 
 def _contrib() -> Any:
     try:
-        import celery_dbbeat.contrib.web as contrib
         import uvicorn  # noqa: F401 - served by it
+
+        import celery_dbbeat.contrib.web as contrib
 
     except ImportError as error:
         raise SettingsError(

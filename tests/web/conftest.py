@@ -12,7 +12,7 @@ from tests.api.kit import Clerk
 from tests.support.bad_input import register
 from tests.web.visitor import PASSWORDS, Visitor
 
-SECRET = "a secret that nobody could guess, I hope"
+SECRET = "a secret that nobody could guess, I hope"  # noqa: S105 - it is none
 
 
 @pytest.fixture(scope="session")

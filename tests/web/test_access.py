@@ -78,7 +78,7 @@ def test_a_wrong_password(stranger: Visitor) -> None:
 
 
 def test_a_log_in_leads_to_the_page_that_was_wanted_and_nowhere_else(stranger: Visitor) -> None:
-    ada = {"name": "ada", "password": PASSWORDS["ada"]}
+    ada: dict[str, Any] = {"name": "ada", "password": PASSWORDS["ada"]}
     assert stranger.submit("/login", **ada, next="/dead?name=").url.path == "/dead"
     for elsewhere in ("//evil.example/", "https://evil.example/", "/\\evil.example", "/\n/evil"):
         page = stranger.submit("/login", **ada, next=elsewhere)
@@ -108,7 +108,7 @@ def test_a_cookie_that_was_made_up_is_not_believed(
         ada.cookies.clear()
         ada.cookies.set(COOKIE, made_up)
         assert ada.look("/").url.path == "/login"
-    other = create_app(app, users=users, secret="another secret, as long as the first")
+    other = create_app(app, users=users, secret=SECRET[::-1])
     with Visitor(other, cookies={COOKIE: known}) as visitor:
         assert visitor.look("/").url.path == "/login"
 

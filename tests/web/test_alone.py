@@ -2,11 +2,9 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -14,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from celery_dbbeat import Schedules
+from tests.support.server import free_port
 from tests.support.waiting import wait_until
 from tests.web.visitor import PASSWORDS
 
@@ -44,11 +43,6 @@ def shop(tmp_path: Path, database_url: str, users: dict[str, str]) -> tuple[Path
     (tmp_path / "users").write_text("\n".join(lines))
     ours = {name: value for name, value in os.environ.items() if not name.startswith("DBBEAT_")}
     return tmp_path, {**ours, "SHOP_URL": database_url}
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.fixture
@@ -129,7 +123,7 @@ def test_in_a_real_browser(page: Page, schedules: Schedules) -> None:
     page.get_by_label("Password").fill(PASSWORDS["ada"])
     page.get_by_role("button", name="Log in").click()
 
-    description, times = page.locator("#description"), page.locator("#times li")
+    description, times = page.locator("#told"), page.locator("#times li")
     expect(description).to_have_text("At 09:00, Monday to Friday, UTC")
     page.get_by_label("Expression").fill("30 2 * * *")
     expect(description).to_have_text("At 02:30 every day, UTC")

@@ -1,4 +1,4 @@
-"""What is wrong is shown at its field, nothing is written; what somebody wrote is only ever text."""
+"""What is wrong is shown at its field and not written; what somebody wrote is only ever text."""
 
 import json
 from html import unescape
@@ -18,7 +18,10 @@ _JSON = ("args", "kwargs", "options", "labels", "exclude")
 
 def typed(bad: Bad) -> dict[str, str] | None:
     """A bad input as it is typed in the form; None where no field of it could hold that."""
-    texts = {}
+    whens = {"cron", "crontab", "interval", "rrule", "solar", "once", "kind"}
+    if len(whens & bad.definition.keys()) > 1:  # there is one field for it
+        return None
+    texts = {"expression": ""}
     for name, value in bad.definition.items():
         if name in {"cron", "crontab", "interval", "rrule", "solar", "once"}:
             if not isinstance(value, str | int | float) or isinstance(value, bool):
@@ -28,6 +31,8 @@ def typed(bad: Bad) -> dict[str, str] | None:
             try:
                 texts[name] = json.dumps(value)
             except (TypeError, ValueError, RecursionError):
+                return None
+            if json.loads(texts[name]) != value:  # JSON holds something else, which is right
                 return None
         elif isinstance(value, str) or (
             isinstance(value, int | float) and not isinstance(value, bool) and name not in _TEXT

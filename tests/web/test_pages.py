@@ -1,6 +1,7 @@
 """Each page, as somebody sees it who may write."""
 
 from datetime import timedelta
+from typing import Any
 
 from celery_dbbeat import Schedules
 from tests.api.kit import NOON, SECOND, Clerk
@@ -69,7 +70,7 @@ def test_the_list_is_filtered_and_paged(ada: Visitor, schedules: Schedules) -> N
             "name": f"sync-{number:03}",
             "task": "shop.sync" if number % 2 else "shop.other",
             "interval": 60,
-            "labels": {"team": "a" if number < 60 else "b"},
+            "labels": {"team": "a" if number < 60 else "b", "number": number},
             "queue": "slow" if number == 7 else None,
         }
         for number in range(120)
@@ -86,6 +87,8 @@ def test_the_list_is_filtered_and_paged(ada: Visitor, schedules: Schedules) -> N
     assert "There is no such schedule" in ada.look("/", queue="slow", label="team=b").text
     assert "sync-060" in ada.look("/", label='{"team": "b"}').text
     assert "sync-119" in ada.look("/", text="sync 119").text
+    numbered = ada.look("/", label="number=70")
+    assert ("sync-070" in numbered.text, "sync-071" in numbered.text) == (True, False)
     assert "one word or more" in ada.look("/", 400, text="?!").text
     assert "such as team=billing" in ada.look("/", 400, label="team").text
     assert "allowed is JSON" in ada.look("/", 400, label="{team}").text
@@ -112,7 +115,7 @@ def test_a_backfill_is_shown_before_it_is_ordered(ada: Visitor, schedules: Sched
     page = ada.get("/backfill", params=asked)
     assert "3 fire times" in page.text
     assert schedules.backfills() == []
-    values = {**asked, "rate": "5", "note": "lost <b>"}
+    values: dict[str, Any] = {**asked, "rate": "5", "note": "lost <b>"}
     page = ada.submit("/backfill", **values)
     (ordered,) = schedules.backfills("bills")
     assert (ordered.rate, ordered.note, ordered.ordered_by) == (5.0, "lost <b>", "ada")
@@ -130,7 +133,7 @@ def test_what_is_older_than_anything_known_is_backfilled_only_when_confirmed(
     ada: Visitor, schedules: Schedules
 ) -> None:
     schedules.create("bills", "shop.add", interval=86400, args=[1])
-    values = {"name": "bills", "start": "2020-01-01", "end": "2020-01-03"}
+    values: dict[str, Any] = {"name": "bills", "start": "2020-01-01", "end": "2020-01-03"}
     page = ada.submit("/backfill", 400, **values)
     assert 'name="force"' in page.text
     ada.submit("/backfill", **values, force="on")

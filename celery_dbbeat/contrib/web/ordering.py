@@ -11,8 +11,12 @@ from celery_dbbeat.contrib.web.site import Ask
 from celery_dbbeat.errors import FieldError, NotFound, ScheduleError
 
 _BLANK = {
-    **{"start": "", "end": "", "reprocess": "none"},
-    **{"rate": "", "max_concurrent": "1", "note": ""},
+    "start": "",
+    "end": "",
+    "reprocess": "none",
+    "rate": "",
+    "max_concurrent": "1",
+    "note": "",
 }
 
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from celery_dbbeat.contrib.picture import picture
 from celery_dbbeat.contrib.web.site import Ask
+from celery_dbbeat.contrib.web.words import read_label
 from celery_dbbeat.errors import FieldError, NotFound, ScheduleError
 
 _PAGE = 50
@@ -104,7 +105,7 @@ def replicas(ask: Ask) -> Response:
 
 
 def _label(text: str) -> Mapping[str, Any] | None:
-    """`team=billing`, or the JSON that the labels have to hold."""
+    """`team=billing`, `shop=7`, or the JSON that the labels have to hold."""
     if not text:
         return None
     if text.startswith("{"):
@@ -116,4 +117,4 @@ def _label(text: str) -> Mapping[str, Any] | None:
     key, sign, value = text.partition("=")
     if not sign:
         raise FieldError("label", f"label is {text!r}; allowed is a label such as team=billing")
-    return {key.strip(): value.strip()}
+    return {key.strip(): read_label(value.strip())}

@@ -50,7 +50,18 @@ def when(info: ScheduleInfo) -> str:
 
 def labels(value: Mapping[str, Any]) -> list[str]:
     """Each label as it is sought for."""
-    return [f"{key}={one if isinstance(one, str) else pretty(one)}" for key, one in value.items()]
+    return [
+        f"{key}={one if isinstance(one, str) and read_label(one) == one else pretty(one)}"
+        for key, one in value.items()
+    ]
+
+
+def read_label(text: str) -> object:
+    """The value of a label: what JSON knows is that, the rest is text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def short(value: object) -> str:

@@ -2,7 +2,7 @@
 "use strict";
 
 const form = document.getElementById("schedule");
-const description = document.getElementById("description");
+const description = document.getElementById("told");
 const times = document.getElementById("times");
 let waiting = 0;
 let asked = 0;
