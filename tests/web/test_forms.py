@@ -7,44 +7,44 @@ from typing import Any
 import pytest
 
 from celery_dbbeat import Schedules
+from celery_dbbeat.rules.trigger import KINDS
 from tests.api.kit import Clerk
 from tests.support.bad_input import BAD_INPUT, Bad
 from tests.web.visitor import Visitor, form
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"
 _TEXT = ("name", "task", "timezone", "description", "queue")
+_WHENS = frozenset((*KINDS, "kind"))
 _JSON = ("args", "kwargs", "options", "labels", "exclude")
 
 
 def typed(bad: Bad) -> dict[str, str] | None:
     """A bad input as it is typed in the form; None where no field of it could hold that."""
-    whens = {"cron", "crontab", "interval", "rrule", "solar", "once", "kind"}
-    if len(whens & bad.definition.keys()) > 1:  # there is one field for it
+    whens = _WHENS & bad.definition.keys()
+    if len(whens) > 1:  # there is one field for it
         return None
     texts = {"expression": ""}
     for name, value in bad.definition.items():
-        if name in {"cron", "crontab", "interval", "rrule", "solar", "once"}:
-            if not isinstance(value, str | int | float) or isinstance(value, bool):
-                return None
-            texts |= {"kind": name, "expression": str(value)}
-        elif name in _JSON:
-            try:
-                texts[name] = json.dumps(value)
-            except (TypeError, ValueError, RecursionError):
-                return None
-            if json.loads(texts[name]) != value:  # JSON holds something else, which is right
-                return None
-        elif isinstance(value, str) or (
-            isinstance(value, int | float) and not isinstance(value, bool) and name not in _TEXT
-        ):
-            texts[name] = str(value)
-        else:
+        text = _typed(name, value)
+        if text is None:
             return None
-    try:
-        "".join(texts.values()).encode()
-    except UnicodeEncodeError:  # no browser could send it
-        return None
+        texts |= {"kind": name, "expression": text} if name in KINDS else {name: text}
     return texts
+
+
+def _typed(name: str, value: object) -> str | None:
+    """One value; what no browser could send, or means something right as a text, is none."""
+    if name in _JSON:
+        try:
+            text = json.dumps(value)
+            return text if json.loads(text) == value else None
+        except (TypeError, ValueError, RecursionError):
+            return None
+    number = isinstance(value, int | float) and not isinstance(value, bool) and name not in _TEXT
+    if not number and (not isinstance(value, str) or (name, value) == ("queue", "")):
+        return None
+    text = str(value)
+    return text if text.isascii() or text.isprintable() else None
 
 
 TYPED = [(bad, texts) for bad in BAD_INPUT if (texts := typed(bad)) is not None]

@@ -114,6 +114,7 @@ def test_a_backfill_is_shown_before_it_is_ordered(ada: Visitor, schedules: Sched
     asked = form(ada.look("/backfill", name="bills"), "/backfill") | {"start": start, "end": end}
     page = ada.get("/backfill", params=asked)
     assert "3 fire times" in page.text
+    assert "Macro" not in page.text
     assert schedules.backfills() == []
     values: dict[str, Any] = {**asked, "rate": "5", "note": "lost <b>"}
     page = ada.submit("/backfill", **values)
