@@ -153,7 +153,7 @@ def _content(variable: str, file: str) -> str:
 def _warn_of_unknown(conf: Mapping[str, Any], environ: Mapping[str, str]) -> None:
     known = {PREFIX + field.name for field in fields(Settings)}
     in_files = tuple(f"{PREFIX}{name}_file" for name in _IN_FILES)
-    elsewhere = ("dbbeat_failpoints", "dbbeat_test_", "dbbeat_embedded_", *in_files)
+    elsewhere = ("dbbeat_failpoints", "dbbeat_test_", "dbbeat_embedded_", "dbbeat_web_", *in_files)
     for key in sorted({str(key).lower() for key in [*conf.keys(), *environ]}):
         if key.startswith(PREFIX) and key not in known and not key.startswith(elsewhere):
             # Without the prefix, which would make any two of them look alike.

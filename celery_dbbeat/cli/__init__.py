@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from celery.bin.base import handle_preload_options
 
-from celery_dbbeat.cli import editing, files, importing, listing, orders, status
+from celery_dbbeat.cli import editing, files, importing, listing, orders, status, web
 from celery_dbbeat.cli.auditing import changes, check, diff, explain
 from celery_dbbeat.cli.database import migrate, roles, shards
 from celery_dbbeat.cli.health import health
@@ -28,6 +28,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *(orders.backfill, orders.backfills, orders.stop, orders.go_on),
     *(changes, explain, diff, check),
     *(history, dead, replay, health),
+    *(web.web, web.password),
 )
 for _command in _COMMANDS:
     dbbeat.add_command(_command)
