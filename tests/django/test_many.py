@@ -114,9 +114,14 @@ def test_no_more_than_a_thousand_are_ordered_at_once(client: Client, clerk: Cler
     assert "allowed are 1000 at once" in text
 
 
-def test_deleting_all_of_them_asks_with_a_few_names(client: Client, clerk: Clerk) -> None:
+def test_deleting_all_that_was_found_asks_with_a_few_names(client: Client, clerk: Clerk) -> None:
     first = clerk.value("SELECT min(id::text) FROM dbbeat_schedule")
     chosen = {"action": "delete_selected", "_selected_action": first, "select_across": "1",
               "index": "0"}  # fmt: skip
-    response = client.post(LIST, chosen)
-    assert f"Schedules: {MANY}" in response.content.decode()
+    response = client.post(f"{LIST}?q=team%3Dteam7", chosen)
+    text = response.content.decode()
+    assert "Schedules: 120" in text
+    assert text.count('name="_selected_action"') == 1
+    posted = {"action": "delete_selected", "_selected_action": "all", "select_across": "1"}
+    client.post(f"{LIST}?q=team%3Dteam7", {**posted, "post": "yes"})
+    assert clerk.value("SELECT count(*) FROM dbbeat_schedule") == MANY - 120

@@ -53,6 +53,7 @@ class ScheduleAdmin(Ordering, admin.ModelAdmin):
         "task:shop.tasks.bill; queue:slow"
     )
     change_form_template = "admin/dbbeat/schedule/change_form.html"
+    delete_selected_confirmation_template = "admin/dbbeat/schedule/delete_selected.html"
     fieldsets = (
         (None, {"fields": ("name", "task", "description", "version")}),
         ("When", {"fields": ("kind", "expression", "timezone"), "classes": ("dbbeat-when",)}),
