@@ -150,8 +150,12 @@ def _content(variable: str, file: str) -> str:
     return text
 
 
+#: Django's settings are Celery's as well, in a project that says so.
+_OF_DJANGO = {"dbbeat_app", "dbbeat_database"}
+
+
 def _warn_of_unknown(conf: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    known = {PREFIX + field.name for field in fields(Settings)}
+    known = {PREFIX + field.name for field in fields(Settings)} | _OF_DJANGO
     in_files = tuple(f"{PREFIX}{name}_file" for name in _IN_FILES)
     elsewhere = ("dbbeat_failpoints", "dbbeat_test_", "dbbeat_embedded_", "dbbeat_web_", *in_files)
     for key in sorted({str(key).lower() for key in [*conf.keys(), *environ]}):
