@@ -1,5 +1,6 @@
 """Where the schedules of a project are: the database, its address, its schema, the app."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -132,21 +133,26 @@ def test_a_url_that_leads_elsewhere_is_refused(
     assert place.check() == []
 
 
-def test_a_schema_of_its_own(
-    database_url: str, client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A schema that is set, and that the models read."""
     from django.apps import apps
 
     from celery_dbbeat.contrib.django import tables
 
     monkeypatch.setenv("DBBEAT_SCHEMA", "planner")
-    models = list(apps.get_app_config("dbbeat").get_models())
-    for model in models:
-        monkeypatch.setattr(model._meta, "db_table", model._meta.db_table)
-    tables.name_them(models, "planner")
-    tables.migrate(project.app)
-    schedules = Schedules(project.app)
-    made = schedules.create("in a schema", "t", interval=60)
+    before = {model: model._meta.db_table for model in apps.get_app_config("dbbeat").get_models()}
+    tables.name_them(before, "planner")
+    yield "planner"
+    for model, table in before.items():
+        tables.rename(model, table)
+
+
+def test_a_schema_of_its_own(
+    database_url: str, client: Any, planner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_command("migrate", verbosity=0)
+    made = Schedules(project.app).create("in a schema", "t", interval=60)
     text = client.get("/admin/dbbeat/schedule/?q=schema").content.decode()
     assert "in a schema" in text
     assert client.get(f"/admin/dbbeat/schedule/{made.id}/runs/").status_code == 200

@@ -22,4 +22,11 @@ def name_them(models: Iterable[Any], schema: str | None) -> None:
     if schema is None:
         return
     for model in models:
-        model._meta.db_table = f'"{schema}"."{model._meta.db_table}"'  # noqa: SLF001 - Django's own name for it
+        rename(model, f'"{schema}"."{model._meta.db_table}"')  # noqa: SLF001 - Django's own name for it
+
+
+def rename(model: Any, table: str) -> None:
+    """Have a model read this table, and its columns by that name."""
+    model._meta.db_table = table  # noqa: SLF001 - Django's own name for it
+    for field in model._meta.concrete_fields:  # noqa: SLF001 - Django's own name for it
+        field.__dict__.pop("cached_col", None)
