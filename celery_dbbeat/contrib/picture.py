@@ -73,6 +73,14 @@ def picture(entries: Sequence[HistoryEntry]) -> str:
     )
 
 
+def seconds_shown(seconds: float) -> str:
+    """Short, in a unit that fits."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1000:.3g} ms" if seconds else "0"
+
+
 def _draw(panel: _Panel, shown: Sequence[HistoryEntry]) -> Iterator[str]:
     values = [panel.value(one) for one in shown]
     most = max([_seconds(value) for value in values if value is not None], default=1.0)
@@ -125,19 +133,15 @@ def _said(one: HistoryEntry) -> str:
     if one.count > 1:
         parts.append(f"{one.count} fire times")
     if one.lateness is not None:
-        parts.append(f"sent late by {_span(one.lateness)}")
+        parts.append(f"sent late by {seconds_shown(one.lateness.total_seconds())}")
     if one.duration is not None:
-        parts.append(f"took {_span(one.duration)}")
+        parts.append(f"took {seconds_shown(one.duration.total_seconds())}")
     parts += [text for text in (one.reason, one.error) if text]
     return ", ".join(parts)
 
 
 def _seconds(value: timedelta) -> float:
     return max(value.total_seconds(), 0.0)
-
-
-def _span(value: timedelta) -> str:
-    return f"{value.total_seconds():.3f} s"
 
 
 def _instant(at: datetime) -> str:

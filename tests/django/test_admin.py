@@ -162,7 +162,7 @@ def test_the_page_of_what_became_of_it(client: Client, schedules: Schedules, cle
     clerk.dead(info.id, NOON - timedelta(days=61))
     response = client.get(f"{LIST}{info.id}/runs/", {"at": "2026-01-10T12:00"})
     text = page(response)
-    assert response.content.count(b"<circle") == 122
+    assert response.content.count(b"<rect") == 122
     assert "500 ms" in text
     assert "there was no schedule 'nightly' yet" in text
     assert "ada" not in text.split("Changes")[1]

@@ -1,10 +1,17 @@
 """Each page, as somebody sees it who may write."""
 
+import subprocess
+import sys
 from datetime import timedelta
 from typing import Any
 
+from celery import Celery
+
 from celery_dbbeat import Schedules
+from celery_dbbeat.contrib.web import create_app
 from tests.api.kit import NOON, SECOND, Clerk
+from tests.support.server import free_port
+from tests.web.conftest import SECRET
 from tests.web.visitor import Visitor, form
 
 
@@ -200,3 +207,18 @@ def test_what_is_not_there(ada: Visitor) -> None:
         assert "there is no schedule" in ada.look(path, 404, name="nobody").text
     assert ada.get("/nothing").status_code == 404
     assert ada.get("/static/../app.py").status_code == 404
+
+
+def test_the_database_is_away(users: dict[str, str]) -> None:
+    app = Celery("shop", broker="memory://", set_as_current=False)
+    app.conf.dbbeat_url = f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/none"
+    with Visitor(create_app(app, users=users, editors=["ada"], secret=SECRET)) as ada:
+        ada.log_in("ada", status=503)
+        assert "The database cannot be reached" in ada.look("/", 503).text
+        assert ada.submit("/trigger", 503, name="bills").headers["x-frame-options"] == "DENY"
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['starlette'] = None; import celery_dbbeat.contrib.web"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'celery-dbbeat[web]'" in done.stderr

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from celery_dbbeat.api.fields import OPTIONS
 from celery_dbbeat.errors import FieldError
 from celery_dbbeat.rules.trigger import KINDS
 from celery_dbbeat.store.managing import Draft, ScheduleInfo
@@ -177,6 +178,8 @@ def shown_at(problems: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, text in problems.items():
         place = "expression" if name in _WHEN else name
+        if place not in FIELDS and place in OPTIONS:
+            place = "options"
         found.setdefault(place if place in FIELDS else "", text)
     return found
 

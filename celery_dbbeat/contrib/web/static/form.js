@@ -24,6 +24,7 @@ function line(one) {
 function show(found) {
   description.textContent = found.description || "–";
   times.replaceChildren(...found.times.map(line));
+  document.getElementById("problem-").textContent = found.problems[""] || "";
   for (const field of form.querySelectorAll("[data-field]")) {
     const input = form.elements[field.dataset.field];
     // What nobody has come to yet is not wrong yet.
