@@ -20,8 +20,11 @@ def outcome(one: HistoryEntry) -> list[str]:
             f"was due, attempt {one.attempt}."
         )
     else:
-        said.append("It is not known to be sent yet.")
+        yet = " yet" if one.state == "recorded" else ""
+        said.append(f"It is not known to be sent{yet}.")
     said.append(_run(one))
+    if one.state == "cancelled":
+        said.append(f"It was cancelled, to end for a newer one: {one.reason}.")
     if one.state == "dead":
         said.append(f"It is dead: {one.reason or one.error}.")
     return said
