@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from celery_dbbeat.rules.completeness import SENT
+from celery_dbbeat.rules.tick import ORDERED
 from celery_dbbeat.store.audit import Change
 from celery_dbbeat.store.history import HistoryEntry
 
@@ -10,7 +11,9 @@ from celery_dbbeat.store.history import HistoryEntry
 def outcome(one: HistoryEntry) -> list[str]:
     """What became of a fire time."""
     holder = "without the lease" if one.epoch is None else f"epoch {one.epoch}"
-    decided = f"at {shown(one.recorded)} by {one.replica} ({holder})"
+    decided = f"at {shown(one.recorded)} by {one.replica}"
+    if one.kind not in ORDERED:
+        decided += f" ({holder})"
     if one.state not in SENT:
         return [_range(one, decided)]
     said = [f"Its tick {one.task_id} was recorded {decided}, as {one.kind}."]

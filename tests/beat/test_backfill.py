@@ -21,6 +21,7 @@ from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.settings import Settings
 from tests.beat.broker import redis_ids
 from tests.beat.conftest import MakeApp
+from celery_dbbeat.store.runs import Run, take
 from tests.beat.leader import Leader, take_messages
 from tests.store.kit import Person
 from tests.support.guarded import run
@@ -231,6 +232,18 @@ class TestWhatRan:
         run(person, hourly, "done", attempt=4)
         work(2)
         assert (look(schedules).state, look(schedules).done) == ("finished", 1)
+
+    def test_what_failed_when_it_was_ended_for_a_newer_one_can_be_taken_again(
+        self, schedules: Schedules, hourly: UUID, person: Person, work: Work, beat: Leader
+    ) -> None:
+        put(person, hourly, START, "cancelled", outcome="failed", sent_at=START, reason="newer")
+        end_all(person, hourly, "failed")
+        identity = task_id(hourly, START)
+        person.do("INSERT INTO dbbeat_cancelled (task_id) VALUES (%s)", identity)
+        schedules.backfill("hourly", START, START, reprocess="failed")
+        assert work() == [START]
+        wanted = Run(identity, START, "hourly", 2, 0, "w")
+        assert take(beat.database, wanted, timedelta(seconds=60)) is not None
 
     def test_what_is_done_is_done_again_under_another_id_and_once(
         self, schedules: Schedules, hourly: UUID, person: Person, work: Work
