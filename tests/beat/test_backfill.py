@@ -329,6 +329,23 @@ class TestRanges:
         assert look(schedules).state == "finished"
 
 
+    def test_resumed_twice_it_is_caught_up_on_once(
+        self, schedules: Schedules, hourly: UUID, person: Person
+    ) -> None:
+        schedules.pause("hourly")
+        person.do("UPDATE dbbeat_cursor SET nominal_at = %s, held_at = %s", TEN[2], TEN[2])
+        assert schedules.resume("hourly", catch_up=True) is not None
+        assert schedules.resume("hourly", catch_up=True) is None
+        assert look(schedules).start == TEN[2]
+
+    def test_what_is_late_was_not_paused(
+        self, schedules: Schedules, hourly: UUID, person: Person
+    ) -> None:
+        person.do("UPDATE dbbeat_cursor SET nominal_at = %s, due_at = now()", TEN[2])
+        assert schedules.resume("hourly", catch_up=True) is None
+        assert schedules.backfills() == []
+
+
 class TestWhileItGoesOn:
     def test_paused_it_waits_and_resumed_it_goes_on(
         self, schedules: Schedules, hourly: UUID, person: Person, work: Work, beat: Leader
