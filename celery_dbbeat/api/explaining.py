@@ -29,9 +29,9 @@ class Explanation:
 
     `verdict` is the state of its tick or of its reason (`sent`, `missed`, …), or what it is
     instead: `not_a_fire_time`, `not_created`, `unknown` (before the audit began), `deleted`,
-    `paused`, `finished`, `invalid`, `edited`, `to_come`, `waiting`, `under_way`, `lost`. `previous` and
-    `following` are the fire times next to it. `entry` is the tick or the range, `changes` are what
-    the answer rests on; `dst` is `gap` or `fold` where clocks changed there.
+    `paused`, `finished`, `invalid`, `edited`, `to_come`, `waiting`, `under_way`, `lost`.
+    `previous` and `following` are the fire times next to it. `entry` is the tick or the range,
+    `changes` are what the answer rests on; `dst` is `gap` or `fold` where clocks changed there.
     """
 
     schedule: str

@@ -328,7 +328,6 @@ class TestRanges:
         work(2)
         assert look(schedules).state == "finished"
 
-
     def test_resumed_twice_it_is_caught_up_on_once(
         self, schedules: Schedules, hourly: UUID, person: Person
     ) -> None:

@@ -58,9 +58,7 @@ class World:
             before = None
         elif replans and cursor.replan_from is None and self._has_passed(cursor):
             before = self._when() if was == "active" else None
-        cursor = replace(
-            cursor, nominal_at=None if void else cursor.nominal_at, before=before
-        )
+        cursor = replace(cursor, nominal_at=None if void else cursor.nominal_at, before=before)
         if state != "active" or replans:
             cursor = replace(
                 cursor,
