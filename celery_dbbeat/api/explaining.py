@@ -14,6 +14,7 @@ from celery_dbbeat.api.words import by, outcome, shown
 from celery_dbbeat.errors import ScheduleError
 from celery_dbbeat.rules.completeness import Decided
 from celery_dbbeat.rules.firetimes import fire_times, fires_at, last_before
+from celery_dbbeat.rules.schedule import Cursor
 from celery_dbbeat.rules.story import Stretch, in_force
 from celery_dbbeat.rules.tick import due_at, task_id
 from celery_dbbeat.store import audit, history
@@ -28,9 +29,9 @@ class Explanation:
 
     `verdict` is the state of its tick or of its reason (`sent`, `missed`, …), or what it is
     instead: `not_a_fire_time`, `not_created`, `unknown` (before the audit began), `deleted`,
-    `paused`, `finished`, `invalid`, `edited`, `to_come`, `under_way`, `lost`. `previous` and
-    `following` are the fire times next to it. `entry` is the tick or the range, `changes` are what
-    the answer rests on; `dst` is `gap` or `fold` where clocks changed there.
+    `paused`, `finished`, `invalid`, `edited`, `to_come`, `waiting`, `under_way`, `lost`.
+    `previous` and `following` are the fire times next to it. `entry` is the tick or the range,
+    `changes` are what the answer rests on; `dst` is `gap` or `fold` where clocks changed there.
     """
 
     schedule: str
@@ -218,7 +219,7 @@ def _undecided(story: Story, stretch: Stretch, said: Explanation, now: datetime)
             "There is neither a tick nor a reason for it in the history, and beat has gone past "
             "it: it was lost, or its history is older than what is kept.",
         )
-    if stretch.ended is not None:
+    if stretch.ended is not None and not stretch.pending:
         change = _change(stretch.ended.change)
         verdict = stretch.ending or "edited"
         sentence = f"Beat had not come to it when the schedule changed: {by(change)}."
@@ -226,7 +227,22 @@ def _undecided(story: Story, stretch: Stretch, said: Explanation, now: datetime)
     if due > now:
         jitter = f", with jitter at {shown(due)}" if due != said.at else ""
         return said.saying("to_come", f"It is still to come{jitter}.")
+    waits = _waits(story.cursor, said.at)
+    if waits is not None:
+        return said.saying("waiting", waits)
     return said.saying("under_way", "It is due, and beat has not come to it yet.")
+
+
+def _waits(cursor: Cursor | None, at: datetime) -> str | None:
+    """What holds it back, and since when."""
+    if cursor is None or cursor.nominal_at is None or cursor.waits_since is None:
+        return None
+    who = "It is due, and"
+    if cursor.nominal_at < at:
+        who = f"It is due, and comes after that of {shown(cursor.nominal_at)}, which"
+    if cursor.waits_for == "run":
+        return f"{who} waits for an earlier run to end, since {shown(cursor.waits_since)}."
+    return f"{who} waits for its turn among late ticks, since {shown(cursor.waits_since)}."
 
 
 def _change(change: object) -> Change:

@@ -107,15 +107,12 @@ def trigger(
 
 def resume(transaction: Transaction, name: str, *, catch_up: bool) -> Backfill | None:
     """Resume a schedule; with `catch_up` the time it was paused is ordered to be backfilled."""
-    number = None
-    if catch_up:
-        schedule, _ = _find(transaction, name)
-        wish = Wish(None, None, note="caught up on after a pause")
-        number = backfills.order(transaction, schedule.id, wish)
-    resumed = orders.resume(transaction, name)
-    if number is None or not resumed:
+    schedule, _ = _find(transaction, name)
+    if not orders.resume(transaction, name) or not catch_up:
         return None
-    return show(transaction, number)
+    wish = Wish(None, None, note="caught up on after a pause")
+    number = backfills.order(transaction, schedule.id, wish)
+    return None if number is None else show(transaction, number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from celery_dbbeat.rules.completeness import SENT
+from celery_dbbeat.rules.tick import ORDERED
 from celery_dbbeat.store.audit import Change
 from celery_dbbeat.store.history import HistoryEntry
 
@@ -10,7 +11,9 @@ from celery_dbbeat.store.history import HistoryEntry
 def outcome(one: HistoryEntry) -> list[str]:
     """What became of a fire time."""
     holder = "without the lease" if one.epoch is None else f"epoch {one.epoch}"
-    decided = f"at {shown(one.recorded)} by {one.replica} ({holder})"
+    decided = f"at {shown(one.recorded)} by {one.replica}"
+    if one.kind not in ORDERED:
+        decided += f" ({holder})"
     if one.state not in SENT:
         return [_range(one, decided)]
     said = [f"Its tick {one.task_id} was recorded {decided}, as {one.kind}."]
@@ -20,8 +23,11 @@ def outcome(one: HistoryEntry) -> list[str]:
             f"was due, attempt {one.attempt}."
         )
     else:
-        said.append("It is not known to be sent yet.")
+        yet = " yet" if one.state == "recorded" else ""
+        said.append(f"It is not known to be sent{yet}.")
     said.append(_run(one))
+    if one.state == "cancelled":
+        said.append(f"It was cancelled, to end for a newer one: {one.reason}.")
     if one.state == "dead":
         said.append(f"It is dead: {one.reason or one.error}.")
     return said

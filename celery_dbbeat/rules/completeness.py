@@ -20,7 +20,7 @@ from celery_dbbeat.rules.story import Stretch
 from celery_dbbeat.rules.tick import UTC, due_at, task_id
 
 #: What a tick is that was to be sent; all other states say why a fire time was not.
-SENT = frozenset({"recorded", "sent", "dead"})
+SENT = frozenset({"recorded", "sent", "dead", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Reckoning:
                 self._early.append(gap)
             elif gap is not None:
                 yield gap
-        if stretch.until is not None and stretch.until < before:
+        if stretch.ending == "finished" and stretch.until is not None and stretch.until < before:
             # What came after the last tick that it might have.
             self._early.clear()
 
@@ -103,7 +103,7 @@ class Reckoning:
         schedule = stretch.schedule
         if stretch.owes(nominal):
             return Gap(schedule.id, schedule.name, nominal, "lost")
-        if stretch.ending is not None or not self.overdue:
+        if not self.overdue or (stretch.ending is not None and not stretch.pending):
             return None
         due = due_at(task_id(schedule.id, nominal), nominal, schedule.jitter)
         if due > self.settled_until:

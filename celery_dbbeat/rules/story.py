@@ -6,17 +6,17 @@ stretch with one *when*. Its fire times are those after its beginning, up to and
 
         edited                       stood at           edited
     ──────┼────────●─────────●──────────●────────●────────┼──────▶
-        since      └ decided ┘      one that had   not owed   until
-                                       passed
+        since      └ decided ┘          └ passed ┘      until
 
-Every fire time before the one where the cursor stood was decided: it has a tick or a reason. Of
-those that had passed and were not decided, an edit leaves one to be decided; the others go with the
-*when* that was replaced, and the edit is their reason. So it is with all of them when the schedule
-is paused, refused or deleted. What was never planned, as one change came right after the other, was
-never in force.
+Every fire time before the one where the cursor stood was decided: it has a tick or a reason. Those
+that had passed and were not decided are still decided after an edit, each by the *when* that it
+passed by; so they are owed as far as beat has come since then, which the next stretch tells. When
+the schedule is paused, refused or deleted they are not, and that is their reason. What was never
+planned, as one change came right after the other, was never in force.
 
 A schedule that reaches `max_runs` is finished by the same transaction that records its last tick,
-so what passed between that fire time and its end is not owed.
+so what passed between that fire time and its end is not owed; nor what had passed before an edit
+that it never got through.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,8 @@ class Turn:
 class Stretch:
     """One *when* and one state: in force after `since`, up to and with `until`; None: still.
 
-    `owed_until` is the first fire time that is not owed any more, None where all are.
+    `stood_at` is the first fire time that beat has not come to, None where it came to all: when the
+    stretch ended, or since then where it goes on after an edit with what had passed.
     """
 
     schedule: Schedule
@@ -64,7 +65,10 @@ class Stretch:
     ending: Ending | None = None
     stood_at: datetime | None = None
     planned: bool = True
-    one_more: bool = False
+    #: Whether its last fire times are not owed, as it had as many ticks as it may have.
+    may_end_early: bool = False
+    #: Whether what had passed at its end and is not decided will be.
+    pending: bool = False
 
     @property
     def active(self) -> bool:
@@ -72,9 +76,21 @@ class Stretch:
         return self.state == "active"
 
     @property
-    def may_end_early(self) -> bool:
-        """Whether its last fire times are not owed, as it had as many ticks as it may have."""
-        return self.ending == "finished" and self.schedule.max_runs is not None
+    def goes_on(self) -> bool:
+        """Whether fire times of it had passed at its end, and are decided after it."""
+        if self.ending != "edited" or self.stood_at is None or self.until is None:
+            return False
+        return self.active and self.stood_at <= self.until
+
+    @property
+    def is_planned_itself(self) -> bool:
+        """Whether the cursor stood at a fire time of its own, not at one from before it."""
+        return self.stood_at is not None and self.stood_at > self.since
+
+    @property
+    def tells(self) -> bool:
+        """Whether it is known where beat had come to in it."""
+        return self.planned or self.stood_at is not None
 
     def holds(self, instant: datetime) -> bool:
         """Whether this instant lies in it."""
@@ -84,9 +100,7 @@ class Stretch:
         """Whether this fire time of it has to have a tick or a reason by now."""
         if not self.active or not self.planned:
             return False
-        if self.stood_at is None or nominal < self.stood_at:
-            return True
-        return self.one_more and nominal == self.stood_at
+        return self.stood_at is None or nominal < self.stood_at
 
     def fire_times(self, since: datetime, until: datetime) -> Iterator[datetime]:
         """Its fire times after one instant, up to and with another."""
@@ -133,7 +147,7 @@ def _between(turn: Turn, following: Turn) -> Stretch | None:
         ending,
         following.stood_at,
         planned=following.stood_at is not None or ending == "finished",
-        one_more=ending == "edited",
+        may_end_early=ending == "finished" and turn.schedule.max_runs is not None,
     )
 
 
@@ -157,13 +171,24 @@ def _open(turn: Turn, cursor: Cursor | None) -> Stretch | None:
 
 
 def _settled(found: Sequence[Stretch]) -> list[Stretch]:
-    """An edit leaves one fire time to be decided, unless nothing was before the next change."""
+    """Where an edit left fire times to be decided, a later stretch tells how far that has come.
+
+    Edited again before that was through, the *when* in between was never planned: it owes nothing.
+    """
     settled: list[Stretch] = []
+    tells: Stretch | None = None
     for stretch in reversed(found):
-        later = settled[-1] if settled else None
-        if later is not None and stretch.one_more and stretch.stood_at == later.stood_at:
-            stretch = replace(stretch, one_more=later.one_more)  # noqa: PLW2901 - the same one, better known
-        settled.append(stretch)
+        own = stretch
+        if tells is None or not stretch.goes_on or not tells.tells:
+            tells = stretch
+        elif stretch.is_planned_itself:
+            own = replace(
+                stretch,
+                stood_at=tells.stood_at,
+                may_end_early=tells.may_end_early,
+                pending=tells.until is None and not tells.planned,
+            )
+        settled.append(own)
     return settled[::-1]
 
 

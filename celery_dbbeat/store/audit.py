@@ -102,6 +102,8 @@ def _cursor(row: dict[str, Any]) -> Cursor:
         utc(row["replan_from"]),
         utc(row["held_at"]),
         row["runs"],
+        row["waits_for"],
+        utc(row["waits_since"]),
     )
 
 

@@ -31,7 +31,8 @@ SELECT t.schedule_id, t.name AS called, t.changed_at, t.action, t.who, t.source,
        t.action IN ('delete', 'truncate') AS deleted,
        w.name, w.kind, w.expression, w.timezone, w.start_at, w.end_at, w.max_runs, w.jitter, w.exclude::text AS exclude,
        w.state,
-       c.schedule_id IS NOT NULL AS has_cursor, c.nominal_at, c.due_at, c.replan_from, c.held_at, c.runs
+       c.schedule_id IS NOT NULL AS has_cursor, c.nominal_at, c.due_at, c.replan_from, c.held_at, c.runs,
+       c.waits_for, c.waits_since
 FROM turn t
      LEFT JOIN dbbeat_schedule s ON s.id = t.schedule_id
      LEFT JOIN dbbeat_cursor c ON c.schedule_id = t.schedule_id

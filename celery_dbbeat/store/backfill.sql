@@ -116,20 +116,25 @@ RETURNING nominal_at, task_id, due_at, attempt;
 -- name: backfill_again
 -- A row that is there becomes a tick to be sent, if it still stands as it was seen. One that was sent
 -- before gets the next attempt: above all that were begun. The schedule comes with each key, and not once
--- for all: see known_ticks.
-UPDATE dbbeat_tick t
-SET state = 'recorded', kind = 'backfill', replica = %(replica)s, claimed_at = now(), due_at = now(),
-    sent_at = NULL, awaited = false, outcome = NULL, losses = 0, last_at = NULL, count = 1,
-    reason = m.reason,
-    attempt = CASE WHEN t.sent_at IS NULL AND m.run_attempt = 0 THEN t.attempt
-                   ELSE least(30000, 1 + greatest(t.attempt, m.run_attempt)) END
-FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
-            %(claims)b::timestamptz[], %(states)b::text[], %(run_attempts)b::int[], %(reasons)b::text[])
-     AS m (schedule_id, nominal_at, task_id, claimed_at, state, run_attempt, reason)
-WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
-  AND t.nominal_at >= %(first)s
-  AND CASE WHEN t.state = m.state AND NOT t.awaited THEN t.claimed_at = m.claimed_at ELSE false END
-RETURNING t.nominal_at, t.task_id, t.due_at, t.attempt;
+-- for all: see known_ticks. What was ended for a newer one may be taken again.
+WITH again AS (
+    UPDATE dbbeat_tick t
+    SET state = 'recorded', kind = 'backfill', replica = %(replica)s, claimed_at = now(), due_at = now(),
+        sent_at = NULL, awaited = false, outcome = NULL, losses = 0, last_at = NULL, count = 1,
+        reason = m.reason,
+        attempt = CASE WHEN t.sent_at IS NULL AND m.run_attempt = 0 THEN t.attempt
+                       ELSE least(30000, 1 + greatest(t.attempt, m.run_attempt)) END
+    FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[],
+                %(claims)b::timestamptz[], %(states)b::text[], %(run_attempts)b::int[], %(reasons)b::text[])
+         AS m (schedule_id, nominal_at, task_id, claimed_at, state, run_attempt, reason)
+    WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
+      AND t.nominal_at >= %(first)s
+      AND CASE WHEN t.state = m.state AND NOT t.awaited THEN t.claimed_at = m.claimed_at ELSE false END
+    RETURNING t.nominal_at, t.task_id, t.due_at, t.attempt
+), allowed AS (
+    DELETE FROM dbbeat_cancelled WHERE task_id IN (SELECT task_id FROM again)
+)
+SELECT nominal_at, task_id, due_at, attempt FROM again;
 
 -- name: shorten_range
 UPDATE dbbeat_tick SET last_at = %(last_at)s, count = %(count)s

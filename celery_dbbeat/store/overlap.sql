@@ -44,16 +44,18 @@ WITH known AS MATERIALIZED (
 SELECT schedule_id, nominal_at, task_id, begun, state = 'cancelled' AS asked FROM known WHERE NOT ended;
 
 -- name: cancel_ticks
--- These end for newer ones: no worker takes them any more, and nothing more is awaited of them.
+-- These end for newer ones: no worker takes them any more, and nothing more is awaited of them. One that
+-- was given up meanwhile is left alone, so that it can be replayed.
 WITH cancelled AS (
-    INSERT INTO dbbeat_cancelled (task_id) SELECT unnest(%(task_ids)b::uuid[]) ON CONFLICT DO NOTHING
+    UPDATE dbbeat_tick t SET state = 'cancelled', awaited = false, reason = m.reason
+    FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[], %(reasons)b::text[])
+         AS m (schedule_id, nominal_at, task_id, reason)
+    WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
+      AND t.nominal_at >= %(first)s
+      AND CASE WHEN t.state = 'recorded' THEN true ELSE t.state = 'sent' AND t.awaited END
+    RETURNING t.task_id
 )
-UPDATE dbbeat_tick t SET state = 'cancelled', awaited = false, reason = m.reason
-FROM unnest(%(schedule_ids)b::uuid[], %(nominals)b::timestamptz[], %(task_ids)b::uuid[], %(reasons)b::text[])
-     AS m (schedule_id, nominal_at, task_id, reason)
-WHERE t.schedule_id = m.schedule_id AND t.nominal_at = m.nominal_at AND t.task_id = m.task_id
-  AND t.nominal_at >= %(first)s
-  AND CASE WHEN t.state = 'recorded' THEN true ELSE t.state = 'sent' AND t.awaited END;
+INSERT INTO dbbeat_cancelled (task_id) SELECT task_id FROM cancelled ON CONFLICT DO NOTHING;
 
 -- name: waiting_slice
 -- The next schedules after a place that wait for a run to end.

@@ -14,6 +14,12 @@ ALTER TABLE dbbeat_cursor
     ADD COLUMN range_state text,
     ADD COLUMN before jsonb,
     ADD CONSTRAINT dbbeat_cursor_waits_for_known CHECK (waits_for IN ('turn', 'run'));
+COMMENT ON COLUMN dbbeat_cursor.waits_for IS 'turn: its next fire time is late, and goes when there is room for late ones; run: an earlier run has to end first.';
+COMMENT ON COLUMN dbbeat_cursor.waits_since IS 'Since when it waits; null: it does not.';
+COMMENT ON COLUMN dbbeat_cursor.range_at IS 'The first fire time of the range not sent that ends with the fire time before the next one; null: none does.';
+COMMENT ON COLUMN dbbeat_cursor.range_until IS 'The last fire time of that range.';
+COMMENT ON COLUMN dbbeat_cursor.range_state IS 'Why those of that range were not sent, as the state of a tick.';
+COMMENT ON COLUMN dbbeat_cursor.before IS 'The when of fire times that had passed when it was edited, and are not decided.';
 CREATE INDEX dbbeat_cursor_late ON dbbeat_cursor (waits_since) WHERE waits_for = 'turn' AND waits_since IS NOT NULL;
 CREATE INDEX dbbeat_cursor_waiting ON dbbeat_cursor (waits_since, schedule_id) WHERE waits_for = 'run' AND due_at IS NULL;
 
@@ -40,6 +46,8 @@ CREATE TABLE dbbeat_pace (
 );
 INSERT INTO dbbeat_pace DEFAULT VALUES;
 COMMENT ON TABLE dbbeat_pace IS 'How fast late ticks go; one row.';
+COMMENT ON COLUMN dbbeat_pace.one IS 'Always true: there is one row.';
+COMMENT ON COLUMN dbbeat_pace.since IS 'When the average was last made.';
 COMMENT ON COLUMN dbbeat_pace.free_at IS 'When the next late tick may go.';
 COMMENT ON COLUMN dbbeat_pace.usual IS 'Ticks a second in calm weather: the average of a day''s minutes in which somebody was dispatching.';
 COMMENT ON COLUMN dbbeat_pace.minutes IS 'How many minutes went into the average.';
@@ -52,6 +60,9 @@ CREATE TABLE dbbeat_open (
     task_id      uuid NOT NULL,
     PRIMARY KEY (schedule_id, nominal_at, task_id)
 );
+COMMENT ON COLUMN dbbeat_open.schedule_id IS 'Of which schedule.';
+COMMENT ON COLUMN dbbeat_open.nominal_at IS 'Its fire time.';
+COMMENT ON COLUMN dbbeat_open.task_id IS 'Its task id.';
 COMMENT ON TABLE dbbeat_open IS 'Ticks on their way or running, of schedules whose overlap is not allow.';
 
 -- Ticks that were ended for a newer one. Beat writes it; workers look whether an id is here before they
@@ -61,6 +72,8 @@ CREATE TABLE dbbeat_cancelled (
     requested_at  timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX dbbeat_cancelled_requested ON dbbeat_cancelled (requested_at);
+COMMENT ON COLUMN dbbeat_cancelled.task_id IS 'A task id that no worker takes any more.';
+COMMENT ON COLUMN dbbeat_cancelled.requested_at IS 'When it was to end; it is forgotten after the retention.';
 COMMENT ON TABLE dbbeat_cancelled IS 'Task ids that no worker takes any more: ended for a newer tick.';
 
 -- The cursor goes, history stays. Fire times that were due and not yet dispatched get their reason. What

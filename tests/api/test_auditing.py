@@ -63,6 +63,12 @@ class Past:
             identity,
         )
 
+    def waits(self, what: str) -> None:
+        """The only cursor waits."""
+        self._clerk.do(
+            "UPDATE dbbeat_cursor SET waits_for = %s, waits_since = now(), due_at = NULL", what
+        )
+
 
 @pytest.fixture
 def past(clerk: Clerk) -> Past:
@@ -163,13 +169,64 @@ class TestExplain:
         text = schedules.explain("nightly", NOON + 5 * HOUR).text
         assert "it was deleted by postgres (sql) at 2026-01-10 16:00:00 UTC" in text
 
-    def test_what_an_edit_left_out(self, schedules: Schedules, clerk: Clerk, past: Past) -> None:
-        clerk.add(expression="3600")
+    @pytest.mark.parametrize(
+        ("stands_at", "verdicts"),
+        [(NOON + 4 * HOUR, ["lost"] * 3), (NOON + 2 * HOUR, ["lost", "waiting", "waiting"])],
+        ids=["through", "on the way"],
+    )
+    def test_what_had_passed_before_an_edit(
+        self,
+        schedules: Schedules,
+        clerk: Clerk,
+        past: Past,
+        stands_at: datetime,
+        verdicts: list[str],
+    ) -> None:
+        identity = clerk.add(expression="3600")
         clerk.do("UPDATE dbbeat_schedule SET expression = '7200'")
-        past.moves(NOON, NOON + 3.5 * HOUR)
+        edited = NOON + 3.5 * HOUR
+        past.moves(NOON, edited)
         past.stood("update", NOON + HOUR)
-        verdicts = [schedules.explain("nightly", NOON + n * HOUR).verdict for n in (1, 2, 3)]
-        assert verdicts == ["lost", "edited", "edited"]
+        past.stands(identity, stands_at)
+        if stands_at < edited:
+            clerk.do("UPDATE dbbeat_cursor SET replan_from = %s", edited)
+            past.waits("turn")
+        found = [schedules.explain("nightly", NOON + n * HOUR).verdict for n in (1, 2, 3)]
+        assert found == verdicts
+
+    @pytest.mark.parametrize(
+        ("what", "words"),
+        [("run", "for an earlier run to end, since"), ("turn", "for its turn among late ticks")],
+    )
+    def test_what_waits(
+        self, schedules: Schedules, clerk: Clerk, past: Past, what: str, words: str
+    ) -> None:
+        identity = clerk.add(expression="3600")
+        past.moves(NOON - 9 * HOUR)
+        past.stands(identity, NOON)
+        past.waits(what)
+        first, second = (schedules.explain("nightly", NOON + n * HOUR) for n in (0, 1))
+        assert (first.verdict, second.verdict) == ("waiting", "waiting")
+        assert f"It is due, and waits {words}" in first.text
+        assert f"comes after that of 2026-01-10 12:00:00 UTC, which waits {words}" in second.text
+
+    def test_ended_for_a_newer_one(self, schedules: Schedules, clerk: Clerk, past: Past) -> None:
+        identity = clerk.add(expression="3600")
+        past.moves(NOON - 9 * HOUR)
+        regular(clerk, identity, NOON, "cancelled", reason="cancel_other for the fire time X")
+        found = schedules.explain("nightly", NOON)
+        assert found.verdict == "cancelled"
+        assert "It was sent at 2026-01-10 12:00:00.500 UTC" in found.text
+        assert "cancelled, to end for a newer one: cancel_other for the fire time X." in found.text
+
+    def test_one_by_hand_that_was_ended_speaks_for_no_fire_time(
+        self, schedules: Schedules, clerk: Clerk, past: Past
+    ) -> None:
+        identity = clerk.add(expression="3600")
+        past.moves(NOON - 9 * HOUR)
+        past.stands(identity, NOON + HOUR)
+        clerk.tick(identity, NOON, "cancelled", kind="manual", reason="why")
+        assert schedules.explain("nightly", NOON).verdict == "lost"
 
     def test_to_come_and_under_way(self, schedules: Schedules, clerk: Clerk, past: Past) -> None:
         identity = clerk.add(expression="3600")

@@ -21,6 +21,7 @@ from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.settings import Settings
 from tests.beat.broker import redis_ids
 from tests.beat.conftest import MakeApp
+from celery_dbbeat.store.runs import Run, take
 from tests.beat.leader import Leader, take_messages
 from tests.store.kit import Person
 from tests.support.guarded import run
@@ -232,6 +233,18 @@ class TestWhatRan:
         work(2)
         assert (look(schedules).state, look(schedules).done) == ("finished", 1)
 
+    def test_what_failed_when_it_was_ended_for_a_newer_one_can_be_taken_again(
+        self, schedules: Schedules, hourly: UUID, person: Person, work: Work, beat: Leader
+    ) -> None:
+        put(person, hourly, START, "cancelled", outcome="failed", sent_at=START, reason="newer")
+        end_all(person, hourly, "failed")
+        identity = task_id(hourly, START)
+        person.do("INSERT INTO dbbeat_cancelled (task_id) VALUES (%s)", identity)
+        schedules.backfill("hourly", START, START, reprocess="failed")
+        assert work() == [START]
+        wanted = Run(identity, START, "hourly", 2, 0, "w")
+        assert take(beat.database, wanted, timedelta(seconds=60)) is not None
+
     def test_what_is_done_is_done_again_under_another_id_and_once(
         self, schedules: Schedules, hourly: UUID, person: Person, work: Work
     ) -> None:
@@ -314,6 +327,22 @@ class TestRanges:
         end_all(person, hourly)
         work(2)
         assert look(schedules).state == "finished"
+
+    def test_resumed_twice_it_is_caught_up_on_once(
+        self, schedules: Schedules, hourly: UUID, person: Person
+    ) -> None:
+        schedules.pause("hourly")
+        person.do("UPDATE dbbeat_cursor SET nominal_at = %s, held_at = %s", TEN[2], TEN[2])
+        assert schedules.resume("hourly", catch_up=True) is not None
+        assert schedules.resume("hourly", catch_up=True) is None
+        assert look(schedules).start == TEN[2]
+
+    def test_what_is_late_was_not_paused(
+        self, schedules: Schedules, hourly: UUID, person: Person
+    ) -> None:
+        person.do("UPDATE dbbeat_cursor SET nominal_at = %s, due_at = now()", TEN[2])
+        assert schedules.resume("hourly", catch_up=True) is None
+        assert schedules.backfills() == []
 
 
 class TestWhileItGoesOn:

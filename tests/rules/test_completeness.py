@@ -1,5 +1,6 @@
 """What a schedule owes, against a model of beat and of the triggers, with edits at any time."""
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,21 @@ class World:
             and cursor.replan_from is not None
             and cursor.nominal_at > cursor.replan_from
         )
-        cursor = replace(cursor, nominal_at=None if void else cursor.nominal_at)
+        before = cursor.before
+        if state != "active" or cursor.held_at is not None:
+            before = None
+        elif replans and cursor.replan_from is None and self._has_passed(cursor):
+            before = self._when() if was == "active" else None
+        cursor = replace(cursor, nominal_at=None if void else cursor.nominal_at, before=before)
+        if state != "active" or replans:
+            cursor = replace(
+                cursor,
+                waits_for=None,
+                waits_since=None,
+                range_at=None,
+                range_until=None,
+                range_state=None,
+            )
         if state != "active":
             held = None if state == "finished" else cursor.held_at or self.now
             cursor = replace(cursor, due_at=None, held_at=held)
@@ -61,6 +76,18 @@ class World:
             cursor = replace(cursor, due_at=self.now, replan_from=self.now, runs=runs)
         self.schedule, self.state, self.cursor = changed, state, cursor
         self.turns.append(Turn(self.now, "update", changed, state, cursor.nominal_at))
+
+    def _has_passed(self, cursor: Cursor) -> bool:
+        return cursor.nominal_at is not None and cursor.nominal_at <= self.now
+
+    def _when(self) -> str:
+        """As dbbeat_schedule_updated keeps it; the bounds are not edited here."""
+        old = self.schedule
+        names = ("name", "kind", "expression", "timezone", "exclude")
+        end_at = old.end_at.isoformat() if old.end_at else None
+        return json.dumps(
+            {name: getattr(old, name) for name in names} | {"start_at": None, "end_at": end_at}
+        )
 
     def delete(self) -> None:
         assert self.cursor is not None
@@ -72,16 +99,20 @@ class World:
         while self.cursor and (
             self.cursor.waits_since or (self.cursor.due_at and self.cursor.due_at <= self.now)
         ):
-            # What is late has its turn at once.
-            decided = plan(self.schedule, self.cursor, self.now, room=1)
-            self.cursor = decided.cursor
-            self.rows += [
-                Decided(one.nominal_at, None, one.task_id, "recorded") for one in decided.ticks
-            ]
-            for one in decided.not_sent:
-                self.tell(one)
-            if decided.ends is not None:
-                self.change(decided.ends)
+            self.beat_once()
+
+    def beat_once(self) -> None:
+        """One plan; what is late has its turn at once."""
+        assert self.cursor is not None
+        decided = plan(self.schedule, self.cursor, self.now, room=1)
+        self.cursor = decided.cursor
+        self.rows += [
+            Decided(one.nominal_at, None, one.task_id, "recorded") for one in decided.ticks
+        ]
+        for one in decided.not_sent:
+            self.tell(one)
+        if decided.ends is not None:
+            self.change(decided.ends)
 
     def tell(self, one: NotSent) -> None:
         """As a row of its own, or by making the one longer with which it goes on."""
@@ -184,15 +215,75 @@ class TestOneStretch:
 
 
 class TestEdits:
-    def test_one_that_had_passed_is_still_owed_and_the_rest_goes(self, world: World) -> None:
+    def late(self, world: World, **edit: object) -> None:
+        """Three fire times are sent, five pass while no beat runs; then it is edited."""
         world.make()
         world.wait(3)
         world.wait(5.5, beats=False)
-        world.change(expression="120")
+        world.change(**{"expression": "120", **edit})  # type: ignore[arg-type]
+
+    def test_all_that_had_passed_are_still_owed(self, world: World) -> None:
+        self.late(world)
         world.beat()
+        assert world.gaps() == []
+        for row in world.rows:
+            first, last = row.nominal_at, row.last_at or row.nominal_at
+            inside = [(at(m), "lost") for m in range(1, 9) if first <= at(m) <= last]
+            assert world.gaps([one for one in world.rows if one is not row]) == inside
+
+    def test_they_are_owed_as_far_as_beat_has_come(self, world: World) -> None:
+        world.schedule = replace(MINUTELY, catch_up="all")
+        self.late(world)
+        world.beat_once()
+        assert world.cursor is not None
+        assert world.cursor.nominal_at == at(5)
+        assert world.gaps() == []
+        assert world.gaps(world.rows[:-1]) == [(at(4), "lost")]
+
+    def test_edited_again_before_they_are_through(self, world: World) -> None:
+        world.schedule = replace(MINUTELY, catch_up="all")
+        self.late(world)
+        world.beat_once()
+        world.wait(3, beats=False)
+        world.change(expression="7")
+        world.beat_once()
+        world.change(expression="180")
+        assert world.gaps() == []
+        world.beat()
+        world.wait(5)
+        assert world.gaps() == []
+        for minute in range(1, 9):
+            rest = [row for row in world.rows if row.nominal_at != at(minute)]
+            assert world.gaps(rest) == [(at(minute), "lost")]
+
+    def test_paused_before_they_are_through(self, world: World) -> None:
+        world.schedule = replace(MINUTELY, catch_up="all")
+        self.late(world)
+        world.beat_once()
+        world.change("paused")
+        assert world.gaps() == []
+        assert world.gaps(world.rows[:-1]) == [(at(4), "lost")]
+        world.change("active")
+        world.wait(4)
+        assert world.gaps() == []
+
+    def test_max_runs_reached_before_they_are_through(self, world: World) -> None:
+        world.schedule = replace(MINUTELY, catch_up="all", max_runs=5)
+        self.late(world)
+        world.beat()
+        world.wait(9)
+        assert world.state == "finished"
+        assert [row.nominal_at for row in world.rows] == [at(minute) for minute in range(1, 6)]
         assert world.gaps() == []
         rest = [row for row in world.rows if row.nominal_at != at(4)]
         assert world.gaps(rest) == [(at(4), "lost")]
+
+    def test_what_no_beat_decides_after_an_edit_is_overdue(self, world: World) -> None:
+        self.late(world)
+        world.wait(0.4, beats=False)
+        assert world.gaps() == []
+        world.wait(0.2, beats=False)
+        assert world.gaps() == [(at(minute), "overdue") for minute in range(4, 9)]
 
     def test_while_the_edit_is_not_planned_nothing_is_lost(self, world: World) -> None:
         world.make()
@@ -298,7 +389,11 @@ def test_whatever_people_do_each_row_is_owed_and_none_but_these(seed: int) -> No
     """Nothing is a gap that beat has decided or need not; each row that goes is one."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     world = World(now=NOON + chance.random() * MINUTE)
-    world.schedule = replace(MINUTELY, misfire_grace=chance.choice([None, 3 * MINUTE]))
+    world.schedule = replace(
+        MINUTELY,
+        misfire_grace=chance.choice([None, 3 * MINUTE]),
+        catch_up=chance.choice(["latest", "all"]),
+    )
     world.make(chance.choice(["active", "paused"]))
     for _ in range(30):
         world.wait(chance.choice([0, 0.01, 0.7, 3, 200]), beats=chance.random() < 0.8)

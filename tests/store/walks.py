@@ -107,7 +107,7 @@ def hold_back(store: Database, person: Person) -> None:
         overlaps.cancel(transaction, [(late, Stop(Running(NOON, UNKNOWN), "why"))])
         assert overlaps.waiting(transaction, overlaps.BEGINNING, 10).at_once == {waiting: 1}
         assert overlaps.let_go(transaction, [waiting]) == 1
-    assert runs.is_cancelled(store, UNKNOWN)
+    assert not runs.is_cancelled(store, UNKNOWN)
     person.do("DELETE FROM dbbeat_schedule WHERE id IN (%s, %s)", late, waiting)
 
 
