@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from celery_dbbeat.settings import Settings
-from celery_dbbeat.store import cursors, gauges, ticks
+from celery_dbbeat.store import cursors, gauges, overlaps, pace, ticks
 from celery_dbbeat.store.cursors import Holding
 from celery_dbbeat.store.database import Database, DeadlineConnection, Rows, Transaction
 from celery_dbbeat.store.ticks import Adopter
@@ -151,4 +152,26 @@ def test_what_is_counted_for_metrics(crowd: Database) -> None:
         counted = gauges.backlog(watched, Settings(url=""))
         assert gauges.states(watched)["invalid"] == 0
         assert counted["unsent"] == DUE
+        assert whole_tables(watched) == {}
+
+
+LATE = """
+    UPDATE dbbeat_cursor SET due_at = NULL, waits_since = now() - interval '1 s' * random(),
+        waits_for = CASE WHEN random() < 0.5 THEN 'turn' ELSE 'run' END;
+"""
+
+
+def test_what_is_late_and_what_waits(crowd: Database) -> None:
+    """With nearly all of them held back, no statement reads all of them."""
+    with undone(crowd) as watched:
+        watched._connection.execute(LATE)
+        assert pace.take(watched, timedelta(0)) is not None
+        due = cursors.claim_late(watched, EVERYTHING, BATCH)
+        assert len(due) == BATCH
+        ids = [one.schedule.id for one in due]
+        assert cursors.unsent_of(watched, ids) == set()
+        assert len(overlaps.waiting(watched, overlaps.BEGINNING, BATCH).at_once) == BATCH
+        assert overlaps.running(watched, ids) == {}
+        assert cursors.claim(watched, EVERYTHING, HEDGE, BATCH) == (None, [])
+        cursors.outlook(watched, EVERYTHING, "a", TTL)
         assert whole_tables(watched) == {}
