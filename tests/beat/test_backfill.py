@@ -460,6 +460,36 @@ class TestWhileItGoesOn:
 
 
 class TestFaults:
+    def test_its_ticks_are_open_from_their_record(
+        self,
+        schedules: Schedules,
+        hourly: UUID,
+        person: Person,
+        backfills: Backfills,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def crash() -> None:
+            raise FailpointReached("after_slice")
+
+        person.do("UPDATE dbbeat_schedule SET overlap = 'skip'")
+        schedules.backfill("hourly", START, START)
+        monkeypatch.setitem(failpoints._armed, "after_slice", crash)
+        with pytest.raises(FailpointReached):
+            backfills.run()
+        opened = person.one("SELECT task_id FROM dbbeat_open WHERE schedule_id = %s", hourly)
+        assert opened["task_id"] == task_id(hourly, START)
+
+    def test_one_by_hand_is_open_from_its_record(
+        self, schedules: Schedules, hourly: UUID, person: Person
+    ) -> None:
+        schedules.trigger("hourly")
+        assert person.value("SELECT count(*) FROM dbbeat_open") == 0
+        person.do("UPDATE dbbeat_schedule SET overlap = 'skip'")
+        person.do("DELETE FROM dbbeat_open")
+        identity = schedules.trigger("hourly")
+        opened = person.one("SELECT task_id FROM dbbeat_open WHERE schedule_id = %s", hourly)
+        assert opened["task_id"] == identity
+
     @pytest.fixture
     def other(self, other_beat: Leader, settings: Settings) -> Backfills:
         """Those of a replica that believes it leads as well."""
