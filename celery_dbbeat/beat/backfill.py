@@ -41,6 +41,7 @@ from celery_dbbeat.settings import Settings
 from celery_dbbeat.store import slices
 from celery_dbbeat.store.cursors import Outgoing
 from celery_dbbeat.store.database import Database, Transaction
+from celery_dbbeat.store.overlaps import open_ticks
 from celery_dbbeat.store.slices import Locked, Progress, Stand
 
 logger = logging.getLogger(__name__)
@@ -200,7 +201,9 @@ class Backfills:
             elif begun is None:
                 slices.set_aside(transaction, whole, schedule.id)
                 del rows[whole.task_id]
-        return slices.record(transaction, schedule, taken.chosen, rows, self._replica)
+        recorded = slices.record(transaction, schedule, taken.chosen, rows, self._replica)
+        open_ticks(transaction, recorded)
+        return recorded
 
     @staticmethod
     def _end(transaction: Transaction, number: int, state: str, reason: str | None = None) -> None:

@@ -102,6 +102,10 @@ BEGIN
     VALUES (wanted.id, instant, identity, 'recorded', 'manual', instant, 'trigger',
             nullif(CASE WHEN args IS NULL THEN '{}' ELSE jsonb_build_object('args', args) END ||
                    CASE WHEN kwargs IS NULL THEN '{}' ELSE jsonb_build_object('kwargs', kwargs) END, '{}'));
+    -- From its record on it counts for the schedule's other ticks.
+    IF wanted.overlap <> 'allow' THEN
+        INSERT INTO dbbeat_open (schedule_id, nominal_at, task_id) VALUES (wanted.id, instant, identity);
+    END IF;
     PERFORM pg_notify('dbbeat_' || current_schema(), 'tick');
     RETURN identity;
 END $$;

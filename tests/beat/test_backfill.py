@@ -19,9 +19,9 @@ from celery_dbbeat.errors import BrokerUnavailable
 from celery_dbbeat.failpoints import FailpointReached
 from celery_dbbeat.rules.tick import task_id
 from celery_dbbeat.settings import Settings
+from celery_dbbeat.store.runs import Run, take
 from tests.beat.broker import redis_ids
 from tests.beat.conftest import MakeApp
-from celery_dbbeat.store.runs import Run, take
 from tests.beat.leader import Leader, take_messages
 from tests.store.kit import Person
 from tests.support.guarded import run
@@ -328,8 +328,9 @@ class TestRanges:
         work(2)
         assert look(schedules).state == "finished"
 
+    @pytest.mark.usefixtures("hourly")
     def test_resumed_twice_it_is_caught_up_on_once(
-        self, schedules: Schedules, hourly: UUID, person: Person
+        self, schedules: Schedules, person: Person
     ) -> None:
         schedules.pause("hourly")
         person.do("UPDATE dbbeat_cursor SET nominal_at = %s, held_at = %s", TEN[2], TEN[2])
@@ -337,9 +338,8 @@ class TestRanges:
         assert schedules.resume("hourly", catch_up=True) is None
         assert look(schedules).start == TEN[2]
 
-    def test_what_is_late_was_not_paused(
-        self, schedules: Schedules, hourly: UUID, person: Person
-    ) -> None:
+    @pytest.mark.usefixtures("hourly")
+    def test_what_is_late_was_not_paused(self, schedules: Schedules, person: Person) -> None:
         person.do("UPDATE dbbeat_cursor SET nominal_at = %s, due_at = now()", TEN[2])
         assert schedules.resume("hourly", catch_up=True) is None
         assert schedules.backfills() == []
@@ -460,6 +460,36 @@ class TestWhileItGoesOn:
 
 
 class TestFaults:
+    def test_its_ticks_are_open_from_their_record(
+        self,
+        schedules: Schedules,
+        hourly: UUID,
+        person: Person,
+        backfills: Backfills,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def crash() -> None:
+            raise FailpointReached("after_slice")
+
+        person.do("UPDATE dbbeat_schedule SET overlap = 'skip'")
+        schedules.backfill("hourly", START, START)
+        monkeypatch.setitem(failpoints._armed, "after_slice", crash)
+        with pytest.raises(FailpointReached):
+            backfills.run()
+        opened = person.one("SELECT task_id FROM dbbeat_open WHERE schedule_id = %s", hourly)
+        assert opened["task_id"] == task_id(hourly, START)
+
+    def test_one_by_hand_is_open_from_its_record(
+        self, schedules: Schedules, hourly: UUID, person: Person
+    ) -> None:
+        schedules.trigger("hourly")
+        assert person.value("SELECT count(*) FROM dbbeat_open") == 0
+        person.do("UPDATE dbbeat_schedule SET overlap = 'skip'")
+        person.do("DELETE FROM dbbeat_open")
+        identity = schedules.trigger("hourly")
+        opened = person.one("SELECT task_id FROM dbbeat_open WHERE schedule_id = %s", hourly)
+        assert opened["task_id"] == identity
+
     @pytest.fixture
     def other(self, other_beat: Leader, settings: Settings) -> Backfills:
         """Those of a replica that believes it leads as well."""

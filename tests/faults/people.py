@@ -148,7 +148,13 @@ def make_schedules(schedules: Schedules, chance: random.Random) -> None:
                 max_runs=chance.choice([None, None, 60]),
                 on_failure="dead",
             )
-    schedules.create("spread", task, cron="H/7 * * * * *", catch_up="all", overlap="buffer_all")
-    counted = {"rrule": "FREQ=MINUTELY;COUNT=5", "start_at": now - timedelta(minutes=3)}
-    schedules.create("counted", task, catch_up="all", misfire_grace=None, **counted)
+    schedules.create("spread", task, cron="* * * * * H/7", catch_up="all", overlap="buffer_all")
+    schedules.create(
+        "counted",
+        task,
+        rrule="FREQ=MINUTELY;COUNT=5",
+        start_at=now - timedelta(minutes=3),
+        catch_up="all",
+        misfire_grace=None,
+    )
     schedules.create("once", task, once=now + timedelta(seconds=6), overlap="skip")
