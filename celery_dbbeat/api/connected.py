@@ -7,6 +7,7 @@ from functools import cached_property
 from celery import Celery
 
 from celery_dbbeat import embedded
+from celery_dbbeat.api.definition import Definitions
 from celery_dbbeat.settings import Settings
 from celery_dbbeat.store.database import Database, Transaction
 
@@ -23,6 +24,15 @@ class Connected:
     @cached_property
     def _settings(self) -> Settings:
         return Settings.read(self._app.conf)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """Reads and checks what is said of schedules, without writing it.
+
+        >>> schedules.definitions.problems({"name": "a", "task": "t", "cron": "61 * * * *"})
+        [FieldError("cron '61 * * * *': minute '61' is not understood: …")]
+        """
+        return Definitions(self._app)
 
     def _database(self) -> Database:
         # An embedded server is looked for each time: a forked process has to say that it uses it.

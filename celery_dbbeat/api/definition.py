@@ -22,9 +22,9 @@ from celery import Celery
 
 from celery_dbbeat.api.fields import OPTIONS, READERS, read_instant, refusal
 from celery_dbbeat.errors import FieldError, ScheduleError, TriggerError
+from celery_dbbeat.rules.firetimes import upcoming
 from celery_dbbeat.rules.options import check_options
 from celery_dbbeat.rules.trigger import KINDS
-from celery_dbbeat.rules.upcoming import upcoming
 from celery_dbbeat.rules.writing import (
     celery_trigger,
     crontab_text,

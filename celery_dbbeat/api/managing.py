@@ -120,7 +120,7 @@ class Managing(Reading):
             if draft == base:
                 return before
             if draft.name != name and managing.owners(transaction, [draft.name]):
-                raise _taken([draft.name])
+                raise NameTaken(f"name is {draft.name!r}, which is taken; allowed is another")
             managing.change(transaction, before.id, before.version, draft)
             return get_one(transaction, draft.name)
 

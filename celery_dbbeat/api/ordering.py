@@ -50,7 +50,7 @@ class Ordering(Connected):
         >>> task_id = schedules.trigger("invoices", kwargs={"month": "2026-04"})
         """
         with self._transaction() as transaction:
-            return orders.trigger(transaction, name, args, kwargs)
+            return orders.trigger(transaction, self.definitions, name, args, kwargs)
 
     @overload
     def backfill(

@@ -7,6 +7,8 @@ from datetime import date, datetime, timedelta
 from typing import Any, get_args
 from uuid import UUID
 
+from celery_dbbeat.api.definition import Definitions
+from celery_dbbeat.api.reading import get_one
 from celery_dbbeat.clock import monotonic
 from celery_dbbeat.errors import FieldError, NotFound, ScheduleError
 from celery_dbbeat.rules.backfill import FireTime, Order, Reprocess, decide, stretch_of
@@ -89,11 +91,12 @@ class Asked:
 
 def trigger(
     transaction: Transaction,
+    definitions: Definitions,
     name: str,
     args: Sequence[Any] | None,
     kwargs: Mapping[str, Any] | None,
 ) -> UUID:
-    """Record a tick to be sent now; arguments that are no JSON are refused."""
+    """Record a tick to be sent now; arguments that are no JSON, or not the task's, are refused."""
     if args is not None:
         if isinstance(args, str | bytes) or not isinstance(args, Sequence):
             raise FieldError("args", f"args is {args!r:.200}; allowed is a list or a tuple")
@@ -102,6 +105,10 @@ def trigger(
         if not isinstance(kwargs, Mapping):
             raise FieldError("kwargs", f"kwargs is {kwargs!r:.200}; allowed is a dict")
         _check_json("kwargs", kwargs := dict(kwargs))
+    given = {"args": args, "kwargs": kwargs}
+    changes = {field: value for field, value in given.items() if value is not None}
+    if changes:
+        definitions.draft(changes, get_one(transaction, name).draft())
     return orders.trigger(transaction, name, args, kwargs)
 
 

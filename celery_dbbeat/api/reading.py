@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from celery_dbbeat.api.connected import Connected
-from celery_dbbeat.api.definition import Definitions
 from celery_dbbeat.api.fields import check_limit, refusal
 from celery_dbbeat.errors import NotFound
 from celery_dbbeat.rules.describe import describe
@@ -32,15 +30,6 @@ _STATES = ("active", "paused", "finished", "invalid")
 
 class Reading(Connected):
     """What people ask of schedules."""
-
-    @cached_property
-    def definitions(self) -> Definitions:
-        """Reads and checks what is said of schedules, without writing it.
-
-        >>> schedules.definitions.problems({"name": "a", "task": "t", "cron": "61 * * * *"})
-        [FieldError("cron '61 * * * *': minute '61' is not understood: …")]
-        """
-        return Definitions(self._app)
 
     def get(self, name: str) -> ScheduleInfo:
         """One schedule, and when it fires next.

@@ -10,25 +10,31 @@ from celery_dbbeat.cli.auditing import changes, check, diff, explain
 from celery_dbbeat.cli.database import migrate, roles, shards
 from celery_dbbeat.cli.health import health
 from celery_dbbeat.cli.results import dead, history, replay
+from celery_dbbeat.cli.topics import Topics
 
 
-@click.group()
+@click.group(cls=Topics)
 @click.pass_context
 @handle_preload_options
 def dbbeat(ctx: click.Context) -> None:
-    """Schedules in Postgres: tables, leases, and what became of fire times."""
+    """Schedules in Postgres: made, watched, and what became of their fire times."""
 
 
-_COMMANDS: tuple[click.Command, ...] = (
-    *(migrate, shards, roles),
-    *(listing.listing, listing.show, listing.preview, status.status),
-    *(editing.add, editing.edit, editing.delete),
-    *(files.export, files.apply, importing.importing),
-    *(orders.pause, orders.resume, orders.trigger),
-    *(orders.backfill, orders.backfills, orders.stop, orders.go_on),
-    *(changes, explain, diff, check),
-    *(history, dead, replay, health),
-    *(web.web, web.password),
-)
-for _command in _COMMANDS:
-    dbbeat.add_command(_command)
+_TOPICS: dict[str, tuple[click.Command, ...]] = {
+    "Schedules": (
+        *(listing.listing, listing.show, listing.preview),
+        *(editing.add, editing.edit, editing.delete, diff),
+    ),
+    "Orders": (
+        *(orders.pause, orders.resume, orders.trigger),
+        *(orders.backfill, orders.backfills, orders.stop, orders.go_on),
+    ),
+    "What became of them": (history, explain, changes, check, dead, replay),
+    "Files and other beats": (files.export, files.apply, importing.importing),
+    "Running it": (
+        *(status.status, health, web.web, web.password),
+        *(migrate, shards, roles),
+    ),
+}
+for _topic, _commands in _TOPICS.items():
+    dbbeat.add_topic(_topic, _commands)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from celery_dbbeat.cli.base import JSON, Command, answer, schedules_of, table
+from celery_dbbeat.cli import words
+from celery_dbbeat.cli.base import JSON, Command, answer, at_most, schedules_of, table
+from celery_dbbeat.cli.when import count, instant_or_ago, when
 
 if TYPE_CHECKING:
     from celery_dbbeat.api import Completeness
 
-_AGO = re.compile(r"([0-9]{1,6})([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@at_most(50)
 @JSON
 @click.pass_context
 def changes(ctx: click.Context, name: str, limit: int, as_json: bool) -> None:  # noqa: FBT001 - click passes it
@@ -46,9 +43,17 @@ def changes(ctx: click.Context, name: str, limit: int, as_json: bool) -> None:  
 
 
 def _what(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
+    shown = words.shown
     if before and after:
-        return ", ".join(f"{key}: {before[key]!r} → {after[key]!r}" for key in sorted(after))
-    return ", ".join(f"{key}: {value!r}" for key, value in (before or after or {}).items())
+        return ", ".join(
+            f"{key}: {shown(before[key])} → {shown(after[key])}" for key in sorted(after)
+        )
+    whole = before or after or {}
+    return ", ".join(
+        f"{key}: {shown(whole[key])}"
+        for key in sorted(whole)
+        if whole[key] not in (None, "", [], {})
+    )
 
 
 @click.command(cls=Command)
@@ -74,26 +79,19 @@ def explain(ctx: click.Context, name: str, at: str, as_json: bool) -> None:  # n
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("-n", "--count", type=click.IntRange(1, 1000), default=10, show_default=True)
-@click.option("--kind", help="The kind of the new expression; else as it is.")
-@click.option("-e", "--expression", help="The new expression.")
-@click.option("--timezone", help="The new time zone.")
+@when("The new *when*:")
+@click.option("--timezone", metavar="ZONE", help="The new time zone.")
 @click.option("--start-at", metavar="INSTANT", help="The new beginning.")
 @click.option("--end-at", metavar="INSTANT", help="The new end.")
+@count
 @JSON
 @click.pass_context
-def diff(
-    ctx: click.Context, /, name: str, count: int, *, as_json: bool, **given: str | None
-) -> None:
+def diff(ctx: click.Context, /, name: str, count: int, *, as_json: bool, **given: Any) -> None:
     """Show which fire times of the schedule NAME a change would add and remove."""
     wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if not wanted:
-        raise click.UsageError("name what would change, such as --expression '0 7 * * *'")
-    schedules = schedules_of(ctx)
-    if wanted.keys() & {"kind", "expression"}:
-        info = schedules.get(name)
-        wanted = {"kind": info.kind, "expression": info.expression, **wanted}
-    found = schedules.diff(name, n=count, **wanted)
+        raise click.UsageError("name what would change, such as --cron '0 7 * * *'")
+    found = schedules_of(ctx).diff(name, n=count, **wanted)
     if as_json:
         answer(asdict(found))
         return
@@ -105,7 +103,7 @@ def diff(
     rows = [
         {
             "FIRE TIME": at,
-            "": "past" if at <= found.now else "to come",
+            "IS": "past" if at <= found.now else "to come",
             "CHANGE": marks[at],
             "OVERLAPS": "the run before" if at in found.overlapping else "",
         }
@@ -115,16 +113,21 @@ def diff(
 
 
 @click.command(cls=Command)
-@click.option("--since", required=True, help="An instant (UTC unless it says), or 90m, 12h, 7d.")
-@click.option("--until", help="An instant, or how long ago; else now.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option(
+    "--since",
+    required=True,
+    metavar="INSTANT|AGO",
+    help="Such as 2026-01-31T00:00 (UTC unless it says), or how long ago: 90m, 12h, 7d.",
+)
+@click.option("--until", metavar="INSTANT|AGO", help="The same; now, unless given.")
+@at_most(1000)
 @JSON
 @click.pass_context
 def check(ctx: click.Context, since: str, until: str | None, limit: int, *, as_json: bool) -> None:
     """Look for fire times that have neither a tick nor a reason; exits with 1 if there are any."""
     found = schedules_of(ctx).check(
-        _instant("since", since),
-        None if until is None else _instant("until", until),
+        instant_or_ago("since", since),
+        None if until is None else instant_or_ago("until", until),
         limit=limit,
     )
     if as_json:
@@ -150,15 +153,3 @@ def _show(found: Completeness) -> None:
         f"{found.since:%Y-%m-%d %H:%M:%S} to {found.until:%Y-%m-%d %H:%M:%S} UTC: "
         + (f"{found.missing} with neither tick nor reason." if found.missing else "complete.")
     )
-
-
-def _instant(name: str, text: str) -> datetime | timedelta:
-    from celery_dbbeat.api.fields import read_instant
-
-    ago = _AGO.fullmatch(text.strip())
-    if ago:
-        return timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-    instant = read_instant(name, text, "UTC")
-    if instant is None:
-        raise click.UsageError(f"--{name} is missing")
-    return instant

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
 UNAVAILABLE = 69
 JSON = click.option("-j", "--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+def at_most(default: int, what: str = "At most so many.") -> Callable[..., Any]:
+    """The option that says how many."""
+    return click.option(
+        *("-n", "--limit"),
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=True,
+        help=what,
+    )
 
 
 class Command(CeleryCommand):

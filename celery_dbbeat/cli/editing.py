@@ -12,7 +12,9 @@ from celery_dbbeat.cli import words
 from celery_dbbeat.cli.base import JSON, Command, answer, say, schedules_of
 from celery_dbbeat.cli.listing import conditions, every
 from celery_dbbeat.cli.tables import one_line
+from celery_dbbeat.cli.when import WHEN, when
 from celery_dbbeat.cli.words import Duration, Json, Label
+from celery_dbbeat.errors import NameTaken, NotFound
 
 if TYPE_CHECKING:
     from celery_dbbeat.api import ScheduleInfo, Schedules
@@ -22,12 +24,7 @@ _OVERLAP = click.Choice(
     ["allow", "skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other"]
 )
 _FIELDS = (
-    click.option("--cron", metavar="TEXT", help="When: 5, 6 or 7 fields, or @daily."),
-    click.option("--crontab", metavar="JSON", help="When: Celery's five fields."),
-    click.option("--interval", type=Duration(or_text=True), help="When: every so long."),
-    click.option("--rrule", metavar="TEXT", help="When: a recurrence rule."),
-    click.option("--solar", metavar="TEXT", help="When: event latitude longitude."),
-    click.option("--once", metavar="INSTANT", help="When: at this one instant."),
+    when("When:"),
     click.option("--timezone", metavar="ZONE", help="The time zone *when* is read in."),
     click.option("--args", type=Json(), help="Positional arguments of the task."),
     click.option("--kwargs", type=Json(), help="Keyword arguments of the task."),
@@ -44,7 +41,14 @@ _FIELDS = (
     click.option("--end-at", metavar="INSTANT", help="No fire time after."),
     click.option("--max-runs", type=int, help="Finished after so many ticks."),
     click.option("--exclude", multiple=True, metavar="TEXT", help="Leave this out; repeatable."),
-    click.option("-l", "--label", "labels", type=Label(), multiple=True, help="Repeatable."),
+    click.option(
+        "-l",
+        "--label",
+        "labels",
+        type=Label(),
+        multiple=True,
+        help="What you like to say of it; repeatable.",
+    ),
     click.option("--description", help="What it is for."),
     click.option("--max-attempts", type=int, help="How often a tick is begun before it is dead."),
     click.option("--on-failure", type=click.Choice(["dead", "retry"]), help="If the task fails."),
@@ -52,6 +56,19 @@ _FIELDS = (
     click.option("--pause-after", type=int, help="Paused after so many failures in a row."),
     click.option("--dry-run", is_flag=True, help="Check it and show it; write nothing."),
 )
+
+
+# What these are when nothing is said of them; the others are null.
+_UNSET: dict[str, Any] = {
+    "args": [],
+    "kwargs": {},
+    "options": {},
+    "labels": {},
+    "exclude": [],
+    "description": "",
+    "jitter": 0,
+    "timezone": "UTC",
+}
 
 
 def _fields(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +119,11 @@ def add(  # noqa: PLR0913 - click passes each of them
     """Make the schedule NAME, which sends TASK. It starts at its next fire time."""
     schedules = schedules_of(ctx)
     given = _given(values) | ({"paused": True} if paused else {})
+    if "note" in given and not paused:
+        raise click.UsageError("--note goes with --paused")
     if dry_run:
+        if on_conflict == "error" and _is_there(schedules, name):
+            raise NameTaken(f"name is {name!r}, which is taken; allowed is another")
         _show_draft(schedules, {"name": name, "task": task, **given}, as_json=as_json)
         return
     info = schedules.create(name, task, on_conflict=on_conflict, **given)
@@ -114,7 +135,12 @@ def add(  # noqa: PLR0913 - click passes each of them
 @_fields
 @click.option("--name", "new_name", metavar="NAME", help="Another name.")
 @click.option("--task", metavar="NAME", help="Another task.")
-@click.option("--unset", multiple=True, metavar="FIELD", help="Take this away; repeatable.")
+@click.option(
+    "--unset",
+    multiple=True,
+    metavar="FIELD",
+    help="Take this away, such as end-at or labels; repeatable.",
+)
 @click.option("--version", type=int, help="Only if it is at this version, as `show` told.")
 @JSON
 @click.pass_context
@@ -133,7 +159,12 @@ def edit(  # noqa: PLR0913 - click passes each of them
 ) -> None:
     """Change of the schedule NAME what is given, and nothing else. An edit never fires at once."""
     changes = _given({**values, "name": new_name, "task": task})
-    changes |= {field.replace("-", "_"): None for field in unset}
+    for field in (text.replace("-", "_") for text in unset):
+        if field in changes:
+            raise click.UsageError(f"{field} is to be set and to be unset; say one of the two")
+        if field in WHEN:
+            raise click.UsageError(f"{field} cannot be unset; give another *when* instead")
+        changes[field] = _UNSET.get(field)
     if not changes:
         raise click.UsageError("say what to change")
     schedules = schedules_of(ctx)
@@ -142,6 +173,14 @@ def edit(  # noqa: PLR0913 - click passes each of them
         return
     info = schedules.update(name, version=version, **changes)
     _tell(schedules, info, f"is at version {info.version}", as_json=as_json)
+
+
+def _is_there(schedules: Schedules, name: str) -> bool:
+    try:
+        schedules.get(name)
+    except NotFound:
+        return False
+    return True
 
 
 def _show_draft(
@@ -156,13 +195,15 @@ def _show_draft(
     changed = {
         field: value
         for field, value in asdict(draft).items()
-        if before is None or value != getattr(before, field)
+        if value != getattr(before, field, None)
     }
     if as_json:
         answer(changed)
         return
     click.echo(f"The schedule {draft.name!r} would {'be made' if base is None else 'change'}:")
     for field, value in changed.items():
+        if before is None and value in ("", "[]", "{}"):
+            continue
         old = "" if before is None else f"{words.shown(getattr(before, field))} → "
         click.echo(f"  {field}: {old}{words.shown(value)}")
 

@@ -52,7 +52,7 @@ def export(ctx: click.Context, /, *, output: Path, form: str | None, **which: An
     show_default=True,
     help="Where a name is there already.",
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Check it; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Check it; write nothing.")
 @JSON
 @click.pass_context
 def import_file(  # noqa: PLR0913 - click passes each of them
@@ -87,7 +87,7 @@ def import_file(  # noqa: PLR0913 - click passes each of them
 @click.option("-f", "--file", type=_EXISTING, required=True, help="What it is to be like.")
 @_AS
 @click.option("--prune", is_flag=True, help="Delete what an earlier file of the same set had.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only show the difference.")
+@click.option("--dry-run", is_flag=True, help="Only show the difference.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @JSON
 @click.pass_context

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from celery_dbbeat.cli.files import import_file
@@ -16,6 +18,9 @@ class Sources(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The source's command, or that which reads a file."""
         if args and self.get_command(ctx, args[0]) is None:
+            if args[0] != "-" and not Path(args[0]).exists():
+                sources = ", ".join(self.list_commands(ctx))
+                ctx.fail(f"{args[0]!r} is no file that is there, and none of {sources}")
             return "file", import_file, args
         return super().resolve_command(ctx, args)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from celery_dbbeat.cli import words
-from celery_dbbeat.cli.base import JSON, Command, answer, schedules_of, table
+from celery_dbbeat.cli.base import JSON, Command, answer, at_most, schedules_of, table
+from celery_dbbeat.cli.when import count, when
 from celery_dbbeat.cli.words import Label
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def meant(which: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("list", cls=Command)
 @conditions
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@at_most(50)
 @click.option("--after", metavar="NAME", help="Go on after this name.")
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @JSON
@@ -80,7 +81,12 @@ def listing(
         answer([asdict(info) for info in found])
         return
     now = schedules.now()
-    table([_row(info, now) for info in found], "There is no such schedule.")
+    table(
+        [_row(info, now) for info in found],
+        "There is no such schedule."
+        if any(which.values()) or after
+        else "There is no schedule yet.",
+    )
     if more:
         click.echo(f"There are more: --after {found[-1].name!r}, or --all.", err=True)
 
@@ -133,13 +139,9 @@ def _in_words(schedules: Schedules, info: ScheduleInfo) -> str:
 
 @click.command(cls=Command)
 @click.argument("name", required=False)
-@click.option("--cron", metavar="TEXT", help="Instead of NAME: a cron expression.")
-@click.option("--crontab", metavar="JSON", help="Instead of NAME: Celery's fields.")
-@click.option("--interval", type=words.Duration(or_text=True), help="Instead of NAME: an interval.")
-@click.option("--rrule", metavar="TEXT", help="Instead of NAME: a recurrence rule.")
-@click.option("--solar", metavar="TEXT", help="Instead of NAME: event latitude longitude.")
+@when("Instead of NAME:")
 @click.option("--timezone", metavar="ZONE", help="Its time zone; with NAME, the one to show.")
-@click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True)
+@count
 @click.option("--after", metavar="INSTANT", help="After this instant instead of now.")
 @JSON
 @click.pass_context
@@ -152,12 +154,12 @@ def preview(  # noqa: PLR0913 - click passes each of them
     count: int,
     after: str | None,
     as_json: bool,
-    **when: Any,
+    **instead: Any,
 ) -> None:
     """Show the next fire times of the schedule NAME, or of a *when* that is not stored."""
     from celery_dbbeat.api.fields import read_instant
 
-    given = {kind: value for kind, value in when.items() if value is not None}
+    given = {kind: value for kind, value in instead.items() if value is not None}
     if (name is not None) + len(given) != 1:
         raise click.UsageError("name a schedule, or give one of --cron, --interval, …")
     schedules = schedules_of(ctx)

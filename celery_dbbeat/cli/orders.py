@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import asdict
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from celery_dbbeat.cli.base import JSON, Command, answer, say, schedules_of, table
+from celery_dbbeat.cli.base import JSON, Command, answer, at_most, say, schedules_of, table
+from celery_dbbeat.cli.words import Json
 
 if TYPE_CHECKING:
     from celery_dbbeat.api import Backfill, DryRun, Schedules
@@ -51,19 +51,19 @@ def resume(ctx: click.Context, name: str, *, catch_up: bool, as_json: bool) -> N
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("--args", metavar="JSON", help="Positional arguments instead of its own.")
-@click.option("--kwargs", metavar="JSON", help="Keyword arguments instead of its own.")
+@click.option("--args", type=Json(), help="Positional arguments instead of its own.")
+@click.option("--kwargs", type=Json(), help="Keyword arguments instead of its own.")
 @JSON
 @click.pass_context
 def trigger(
     ctx: click.Context,
     name: str,
-    args: str | None,
-    kwargs: str | None,
+    args: Any,
+    kwargs: Any,
     as_json: bool,  # noqa: FBT001 - click passes it
 ) -> None:
     """Send the task of the schedule NAME now, once; a paused schedule stays paused."""
-    task_id = schedules_of(ctx).trigger(name, _json("--args", args), _json("--kwargs", kwargs))
+    task_id = schedules_of(ctx).trigger(name, args, kwargs)
     say(as_json, f"To be sent by beat: {task_id}.", task_id=str(task_id))
 
 
@@ -72,8 +72,7 @@ def trigger(
 @click.argument("start")
 @click.argument("end")
 @click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True,
-              help="With --dry-run: show at most so many fire times.")  # fmt: skip
+@at_most(100, "With --dry-run: show at most so many fire times.")
 @click.option("--reprocess", type=click.Choice(["none", "failed", "all"]), default="none",
               show_default=True, help="What is sent besides what never ran.")  # fmt: skip
 @click.option("--rate", type=float, help="At most so many a second.")
@@ -129,7 +128,7 @@ def backfill(  # noqa: PLR0913 - click passes each of them
 
 @click.command(cls=Command)
 @click.argument("name", required=False)
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@at_most(100)
 @JSON
 @click.pass_context
 def backfills(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> None:  # noqa: FBT001 - click passes it
@@ -236,12 +235,3 @@ def _sentence(one: Backfill) -> str:
 
 def _of(total: int | None) -> str:
     return "" if total is None else f" of {total}"
-
-
-def _json(option: str, text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not JSON: {error}", param_hint=option) from None

@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 import click
 
-from celery_dbbeat.cli.base import JSON, Command, answer, say, schedules_of, table
+from celery_dbbeat.cli.base import JSON, Command, answer, at_most, say, schedules_of, table
 
 
 @click.command(cls=Command)
 @click.argument("name")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@at_most(50)
 @JSON
 @click.pass_context
 def history(ctx: click.Context, name: str, limit: int, as_json: bool) -> None:  # noqa: FBT001 - click passes it
@@ -47,7 +47,7 @@ def history(ctx: click.Context, name: str, limit: int, as_json: bool) -> None:  
 
 @click.command(cls=Command)
 @click.option("-s", "--schedule", metavar="NAME", help="Only those of this schedule.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@at_most(100)
 @click.option("-t", "--traceback", "tracebacks", is_flag=True, help="With their tracebacks.")
 @JSON
 @click.pass_context

@@ -43,7 +43,7 @@ def _source(name: str, *options: Callable[..., Any]) -> Callable[[_Read], click.
     return made
 
 
-_DRY_RUN = click.option("-n", "--dry-run", is_flag=True, help="Show what would become of each.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would become of each.")
 _URL = click.option("--url", metavar="URL", help="Where they are, if not where the app says.")
 _SCHEMA = click.option("--schema", help="The schema of their tables.")
 

@@ -14,6 +14,9 @@ from uuid import UUID
 
 import click
 
+# On a terminal, of a column that others follow; a task id has 36.
+_WIDEST = 40
+
 
 def as_json(value: object) -> str:
     """JSON; instants as ISO-8601, durations in seconds."""
@@ -44,11 +47,18 @@ def show(rows: Sequence[Mapping[str, object]]) -> None:
         return
     head = list(rows[0])
     cells = [[_cell(row[name]) for name in head] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if room is not None:
+        # One long name would push all that follows it out of the window.
+        cells = [[*map(_cut, line[:-1]), line[-1]] for line in cells]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     click.secho(_line(head, widths, room), bold=True)
     for row, one in zip(rows, cells, strict=True):
         click.echo(_paint(_line(one, widths, room), widths, list(row.values())))
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 1]}…"
 
 
 def _line(cells: Iterable[str], widths: Iterable[int], room: int | None) -> str:

@@ -17,8 +17,8 @@ from celery_dbbeat.cli.tables import Coloured, one_line
 if TYPE_CHECKING:
     from celery_dbbeat.api import ReplicaStatus, ScheduleInfo
 
-_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _STEPS = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (60 * 2, 60, "min"))
 
 _COLOURS = {"active": "green", "paused": "yellow", "finished": "bright_black", "invalid": "red"}
@@ -48,20 +48,23 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # by v
             return value
         if self._or_none and value == "none":
             return "none"
-        found = _DURATION.fullmatch(str(value))
-        if self._or_text and not found:
-            return str(value)
-        if not value or not found:
-            none = ", or none" if self._or_none else ""
-            self.fail(f"{value!r}; allowed are seconds, or such as 90s, 5m, 1h30m, 2d{none}", param)
-        seconds = sum(
-            float(number or 0) * unit
-            for number, unit in zip(found.groups(), _UNITS.values(), strict=True)
-        )
         try:
-            return timedelta(seconds=seconds)
+            found = duration_of(str(value))
         except OverflowError:
             self.fail(f"{value!r}, which is longer than any calendar", param)
+        if found is None and not self._or_text:
+            none = ", or none" if self._or_none else ""
+            self.fail(f"{value!r}; allowed are seconds, or such as 90s, 5m, 1h30m, 2d{none}", param)
+        return str(value) if found is None else found
+
+
+def duration_of(text: str) -> timedelta | None:
+    """Seconds, or such as `90s`, `1h30m`, `2d`, `1w`; None for what is none of these."""
+    found = _DURATION.fullmatch(text)
+    if not text or not found:
+        return None
+    numbers = zip(found.groups(), _UNITS.values(), strict=True)
+    return timedelta(seconds=sum(float(number or 0) * unit for number, unit in numbers))
 
 
 class Json(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # by version

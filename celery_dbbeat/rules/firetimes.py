@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.trigger import Trigger
@@ -25,6 +26,11 @@ def fire_times(
     while nominal is not None and all(nominal <= end for end in ends):
         yield nominal
         nominal = trigger.next(nominal)
+
+
+def upcoming(schedule: Schedule, after: datetime, count: int) -> list[datetime]:
+    """Up to so many fire times after that instant; raises TriggerError where there can be none."""
+    return list(islice(fire_times(schedule, after), count))
 
 
 def fires_at(schedule: Schedule, instant: datetime) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from celery_dbbeat.errors import ScheduleError
+from celery_dbbeat.rules.firetimes import upcoming
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.trigger import DstCase
-from celery_dbbeat.rules.upcoming import upcoming
 from celery_dbbeat.rules.zone import UTC, find_zone
 
 _MOST = 1_000

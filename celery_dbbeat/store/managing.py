@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from celery_dbbeat.errors import TriggerError
+from celery_dbbeat.rules.firetimes import upcoming
 from celery_dbbeat.rules.schedule import Schedule
 from celery_dbbeat.rules.tick import due_at, task_id
-from celery_dbbeat.rules.upcoming import upcoming
 from celery_dbbeat.store.database import Transaction
 from celery_dbbeat.store.rows import UTC, schedule_of, utc
 

@@ -1,8 +1,10 @@
 -- What people order of one schedule besides changing it; and what beat orders when it fails too often.
 
 -- name: pause_schedule
--- Returns after any claim under way: the database's trigger waits for the cursor.
-UPDATE dbbeat_schedule SET state = 'paused', note = %(note)s
+-- Returns after any claim under way: the database's trigger waits for the cursor. Paused again without
+-- a note, it keeps the one it has.
+UPDATE dbbeat_schedule
+SET state = 'paused', note = COALESCE(%(note)s::text, CASE WHEN state = 'paused' THEN note END)
 WHERE name = %(name)s AND state IN ('active', 'paused')
 RETURNING id;
 

@@ -7,7 +7,7 @@ import pytest
 from celery import Celery
 
 from celery_dbbeat import Schedules
-from celery_dbbeat.errors import NotFound, ScheduleError, SettingsError
+from celery_dbbeat.errors import FieldError, NotFound, ScheduleError, SettingsError
 from celery_dbbeat.store import orders
 from celery_dbbeat.store.database import Database
 from tests.api.kit import NOON, Clerk
@@ -28,6 +28,8 @@ class TestPause:
         assert (row["state"], row["note"]) == ("paused", "the printer is broken")
         assert clerk.cursor(nightly)["due_at"] is None
         schedules.pause("nightly", note="and so is the phone")
+        assert clerk.schedule(nightly)["note"] == "and so is the phone"
+        schedules.pause("nightly")
         assert clerk.schedule(nightly)["note"] == "and so is the phone"
         assert schedules.resume("nightly") is None
         row = clerk.schedule(nightly)
@@ -93,6 +95,18 @@ class TestPause:
 
 
 class TestTrigger:
+    def test_arguments_are_held_against_the_tasks_signature(
+        self, app: Celery, schedules: Schedules, clerk: Clerk
+    ) -> None:
+        app.task(lambda: None, name="shop.nothing")
+        schedules.create("quiet", "shop.nothing", interval=60)
+        with pytest.raises(FieldError, match=r"args is \[1\].*takes 0 positional") as refused:
+            schedules.trigger("quiet", args=[1])
+        assert refused.value.field == "args"
+        with pytest.raises(FieldError, match="kwargs"):
+            schedules.trigger("quiet", kwargs={"a": 1})
+        assert clerk.value("SELECT count(*) FROM dbbeat_tick") == 0
+
     def test_a_tick_with_an_id_of_its_own_that_any_beat_adopts(
         self, schedules: Schedules, clerk: Clerk
     ) -> None:

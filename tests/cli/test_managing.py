@@ -462,3 +462,44 @@ def test_as_people_run_it(celery: Run, database_url: str) -> None:
 def test_an_unreachable_database_is_69(cli: Cli, app: Celery, command: list[str]) -> None:
     app.conf.dbbeat_url = "postgresql://nobody@127.0.0.1:1/none"
     assert cli(*command).exit_code == 69
+
+
+def test_what_is_unset_is_as_if_it_had_never_been_said(cli: Cli, schedules: Schedules) -> None:
+    schedules.create(
+        "a", "t", interval=60, labels={"b": 1}, description="c", exclude=["2030-01-01"]
+    )
+    out(cli("edit", "a", "--unset", "labels", "--unset", "description", "--unset", "exclude"))
+    info = schedules.get("a")
+    assert (info.labels, info.description, info.exclude) == ({}, "", [])
+    wrong = cli("edit", "a", "--unset", "interval")
+    assert (wrong.exit_code, "give another *when* instead" in wrong.stderr) == (2, True)
+    wrong = cli("edit", "a", "--queue", "q", "--unset", "queue")
+    assert (wrong.exit_code, "say one of the two" in wrong.stderr) == (2, True)
+    assert schedules.get("a").version == info.version
+
+
+def test_a_dry_run_of_a_name_that_is_taken_is_refused(cli: Cli, schedules: Schedules) -> None:
+    schedules.create("a", "t", interval=60)
+    wrong = cli("add", "a", "t", "--interval", "5", "--dry-run")
+    assert (wrong.exit_code, "which is taken" in wrong.stderr) == (1, True)
+    shown = out(cli("add", "b", "t", "--interval", "5", "--dry-run"))
+    assert "None" not in shown
+    assert "{}" not in shown
+
+
+def test_a_note_is_for_what_is_paused(cli: Cli) -> None:
+    assert cli("add", "a", "t", "--interval", "5", "--note", "why").exit_code == 2
+
+
+def test_a_name_that_is_taken_when_renaming_tells_no_word_of_on_conflict(
+    cli: Cli, schedules: Schedules
+) -> None:
+    schedules.create_many({"name": name, "task": "t", "interval": 60} for name in "ab")
+    wrong = cli("edit", "a", "--name", "b")
+    assert (wrong.exit_code, "on_conflict" in wrong.stderr) == (1, False)
+
+
+def test_a_source_that_does_not_exist_is_told_which_do(cli: Cli) -> None:
+    wrong = cli("import", "django-celery-baet")
+    assert wrong.exit_code == 2
+    assert "django-celery-beat" in wrong.stderr

@@ -37,6 +37,15 @@ def test_on_a_terminal_the_head_is_bold_and_lines_end_at_its_edge(
     ]
 
 
+def test_on_a_terminal_a_long_name_leaves_room_for_what_follows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
+    tables.show([{"NAME": "x" * 500, "STATE": "paused"}])
+    assert capsys.readouterr().out.splitlines()[1] == f"{'x' * 39}…  paused"
+
+
 def test_without_rows_there_is_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     tables.show([])
     assert capsys.readouterr().out == ""
