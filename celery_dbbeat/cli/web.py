@@ -19,7 +19,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command(cls=Command)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8585, show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8585, show_default=True,
+              help="On which port.")  # fmt: skip
 @click.option("--users-file", type=_FILE, help=f"Users, or set {_USERS} to what it would hold.")
 @click.option("--secret-file", type=_FILE, help=f"What signs sessions, or set {_SECRET}.")
 @click.option("--insecure", is_flag=True, help="No log-in: all at this machine may do anything.")
