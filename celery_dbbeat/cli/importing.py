@@ -20,7 +20,7 @@ class Sources(click.Group):
         if args and self.get_command(ctx, args[0]) is None:
             if args[0] != "-" and not Path(args[0]).exists():
                 sources = ", ".join(self.list_commands(ctx))
-                ctx.fail(f"{args[0]!r} is no file that is there, and none of {sources}")
+                ctx.fail(f"{args[0]!r} does not exist; allowed is a file, or one of {sources}")
             return "file", import_file, args
         return super().resolve_command(ctx, args)
 
