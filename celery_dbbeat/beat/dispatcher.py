@@ -329,13 +329,14 @@ class Dispatcher:
         if outcome.impossible:
             with self._database.transaction() as transaction:
                 ticks.give_up(transaction, outcome.impossible)
-                self._end(
-                    transaction,
-                    [
-                        Ending(one.schedule, "invalid", reason)
-                        for one, reason in outcome.impossible.items()
-                    ],
-                )
+                # What is triggered may have arguments of its own: then these are wrong, no more.
+                endings = [
+                    Ending(one.schedule, "invalid", reason)
+                    for one, reason in outcome.impossible.items()
+                    if one.tick.kind != "manual"
+                ]
+                if endings:
+                    self._end(transaction, endings)
         if outcome.broken is not None:
             raise BrokerUnavailable(
                 f"the broker went away, {len(outcome.unsent)} ticks wait for it: {outcome.broken}"

@@ -57,6 +57,9 @@ END $$;
 -- each when ten thousand are updated.
 CREATE OR REPLACE FUNCTION dbbeat_schedule_updated() RETURNS trigger LANGUAGE plpgsql
     SET enable_hashjoin = 'on' AS $$
+DECLARE
+    -- Whether it matters now what is under way, and did not before.
+    asks boolean;
 BEGIN
     EXECUTE $statement$
         WITH change AS (
@@ -99,17 +102,21 @@ BEGIN
                           ELSE c.before END
         FROM change WHERE c.schedule_id = change.id
     $statement$;
-    EXECUTE $statement$
-        INSERT INTO dbbeat_open (schedule_id, nominal_at, task_id)
-        SELECT t.schedule_id, t.nominal_at, t.task_id
-        FROM new_rows n JOIN old_rows o USING (id) CROSS JOIN LATERAL (
-            SELECT schedule_id, nominal_at, task_id FROM dbbeat_tick
-            WHERE schedule_id = n.id AND (awaited OR state = 'recorded') AND nominal_at > now() - interval '7 days'
-            ORDER BY nominal_at DESC LIMIT 1000
-        ) AS t
-        WHERE o.overlap = 'allow' AND n.overlap <> 'allow'
-        ON CONFLICT DO NOTHING
-    $statement$;
+    EXECUTE 'SELECT EXISTS (SELECT FROM new_rows n JOIN old_rows o USING (id)'
+            ' WHERE o.overlap = ''allow'' AND n.overlap <> ''allow'')' INTO asks;
+    IF asks THEN
+        EXECUTE $statement$
+            INSERT INTO dbbeat_open (schedule_id, nominal_at, task_id)
+            SELECT t.schedule_id, t.nominal_at, t.task_id
+            FROM new_rows n JOIN old_rows o USING (id) CROSS JOIN LATERAL (
+                SELECT schedule_id, nominal_at, task_id FROM dbbeat_tick
+                WHERE schedule_id = n.id AND (awaited OR state = 'recorded') AND nominal_at > now() - interval '7 days'
+                ORDER BY nominal_at DESC LIMIT 1000
+            ) AS t
+            WHERE o.overlap = 'allow' AND n.overlap <> 'allow'
+            ON CONFLICT DO NOTHING
+        $statement$;
+    END IF;
     PERFORM pg_notify('dbbeat_' || TG_TABLE_SCHEMA, 'schedule');
     RETURN NULL;
 END $$;

@@ -7,8 +7,10 @@ import pytest
 from celery import Celery
 
 from celery_dbbeat import Schedules
+from celery_dbbeat.beat.publisher import Publisher
 from tests.beat.broker import redis_ids
 from tests.beat.leader import AWAITED, Leader, Send, fate, take_messages
+from tests.beat.tasks import register
 from tests.store.kit import Person
 from tests.support.guarded import age, run
 
@@ -49,6 +51,17 @@ class TestTrigger:
         age(person, timedelta(days=1))
         assert beat.dispatcher.recover() == 1
         assert redis_ids(redis_url) == [str(task_id)]
+
+    def test_wrong_arguments_of_its_own_are_not_the_schedules_fault(
+        self, beat: Leader, publisher: Publisher, person: Person
+    ) -> None:
+        register(publisher._app)
+        identity = person.add("one", task="tests.two", args=[1], state="paused")
+        person.do("SELECT dbbeat_trigger('one', '[1, 2, 3]', NULL)")
+        beat.dispatcher.recover()
+        assert fate(person, identity) == ("missed", None, False)
+        assert "positional arguments" in person.value("SELECT reason FROM dbbeat_tick")
+        assert person.value("SELECT state FROM dbbeat_schedule") == "paused"
 
     def test_other_arguments_survive_recovery_and_replay(
         self, beat: Leader, other_beat: Leader, schedules: Schedules, person: Person, redis_url: str
