@@ -124,7 +124,7 @@ class TestChangeOfHands:
             killed.acquire()
             assert beats[0].acquire() == ()
         wait_until(
-            lambda: not person.do("SELECT FROM pg_stat_activity WHERE pid = %s", listener.pid)
+            lambda: not person.do("SELECT pid FROM pg_stat_activity WHERE pid = %s", listener.pid)
         )
         assert [lease.epoch for lease in beats[0].acquire()] == [2]
 

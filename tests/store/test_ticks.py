@@ -127,7 +127,7 @@ class TestAdopt:
             alive(store, "a", listener.pid)
             assert adopted_by(store) == []
         wait_until(
-            lambda: not person.do("SELECT FROM pg_stat_activity WHERE pid = %s", listener.pid)
+            lambda: not person.do("SELECT pid FROM pg_stat_activity WHERE pid = %s", listener.pid)
         )
         assert adopted_by(store) == [identity]
 

@@ -19,6 +19,13 @@ from tests.worker.desk import Desk
 from tests.worker.places import PLACES, Place, psycopg_place, write_to
 
 
+def forget_connections() -> None:
+    """Close what is open; what other tests connected to is not this one's."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        del connections[connection.alias]
+
+
 @pytest.fixture
 def django_database(database_url: str) -> Iterator[str]:
     url = make_url(database_url)
@@ -27,10 +34,12 @@ def django_database(database_url: str) -> Iterator[str]:
     if not django_settings.configured:
         django_settings.configure(DATABASES={})
         django.setup()
+    before = connections.settings
+    forget_connections()
     connections.settings = connections.configure_settings({"default": given})
     yield "default"
-    connections["default"].close()
-    del connections["default"]
+    forget_connections()
+    connections.settings = before
 
 
 class TestJoining:
