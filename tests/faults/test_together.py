@@ -41,9 +41,12 @@ UNDER_WAY = """
 """
 OWN = """
     SELECT s.name, t.schedule_id, t.nominal_at, t.task_id, t.state
-    FROM dbbeat_tick t JOIN dbbeat_schedule s ON s.id = t.schedule_id WHERE t.kind <> 'manual'
+    FROM dbbeat_tick t JOIN dbbeat_schedule s ON s.id = t.schedule_id
+    WHERE t.kind NOT IN ('manual', 'backfill')
 """
 
+#: The kinds of ticks that nobody ordered.
+OF_ITSELF = ("scheduled", "catch_up")
 #: A tick that was recorded while enough others had long been recorded and went on for long.
 OVERLAPPING = """
     SELECT s.name, s.overlap, s.max_concurrent, t.nominal_at, t.kind, t.recorded_at, o.others
@@ -51,7 +54,7 @@ OVERLAPPING = """
     CROSS JOIN LATERAL (
         SELECT array_agg(row(u.nominal_at, u.kind, u.recorded_at, d.ended_at)::text) AS others
         FROM dbbeat_tick u JOIN dbbeat_dedup d USING (task_id, nominal_at)
-        WHERE u.schedule_id = s.id AND u.kind IN ('scheduled', 'catch_up', 'backfill')
+        WHERE u.schedule_id = s.id AND u.kind = ANY(%(kinds)s)
           AND u.attempt = 1 AND u.recorded_at < t.recorded_at
           AND d.ended_at > t.recorded_at + interval '0.6 s'
     ) AS o
@@ -117,7 +120,8 @@ def test_the_history_stays_whole(
     )
     check_explanations(cluster, schedules, chance)
     check_order(cluster)
-    check_overlap(cluster)
+    # Whether a backfill's ticks count in the very moment of their record takes a longer look.
+    check_overlap(cluster, *OF_ITSELF, *(["backfill"] if long_run else []))
 
 
 def check_explanations(cluster: Cluster, schedules: Schedules, chance: random.Random) -> None:
@@ -135,9 +139,9 @@ def check_explanations(cluster: Cluster, schedules: Schedules, chance: random.Ra
         assert answer.verdict == row["state"], (row, answer.text)
 
 
-def check_overlap(cluster: Cluster) -> None:
+def check_overlap(cluster: Cluster, *kinds: str) -> None:
     """Nothing went by itself beside more than there may be at once, where that was never edited."""
-    found = cluster.tables.rows(OVERLAPPING)
+    found = cluster.tables.rows(OVERLAPPING, kinds=list(kinds))
     print(found)
     assert not found
 
