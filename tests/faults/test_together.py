@@ -120,7 +120,7 @@ def test_the_history_stays_whole(
     )
     check_explanations(cluster, schedules, chance)
     check_order(cluster)
-    # Whether a backfill's ticks count in the very moment of their record takes a longer look.
+    # A known fault: beside a backfill one too many may go. The long form shows it.
     check_overlap(cluster, *OF_ITSELF, *(["backfill"] if long_run else []))
 
 
